@@ -1,0 +1,128 @@
+"""The privacy loss of one dominating pair (P, Q) in one direction: L = log dP/dQ under P.
+
+One function tells everything, the log-moment K(t) = log E_P[exp(t L); L < inf]. It adds under composition, and every
+framework is a view of it. The loss may be infinite with probability ``infinity_mass``; K, the atoms, the density and the
+profile below speak of the finite losses only (an unnormalised measure of total mass 1 - infinity_mass).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dptally.errors import Unanswerable
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[Any]  # float64 in, float64 out; complex128 in, complex128 out
+
+__all__ = ["Law", "MomentBound"]
+
+
+class Law(ABC):
+    """Frozen, hashable, ordered by ``sort_key`` so that the order of composition never changes an answer."""
+
+    __slots__ = ()
+
+    #: where the dominating pair comes from: paper, year, theorem
+    theorem: ClassVar[str] = ""
+    #: True where K and the profile are those of a dominating pair; False where K is only an upper bound (Renyi-only guarantees)
+    determined: ClassVar[bool] = True
+    #: True where the sum of independent losses of this family is again of the family (see ``collapse``)
+    collapses: ClassVar[bool] = False
+
+    @abstractmethod
+    def log_moment(self, t: Numbers) -> Numbers:
+        """K(t), elementwise, for real or complex t with Re t > -1 at least; relative accuracy also near t = 0.
+
+        +inf where the moment is infinite.
+        """
+
+    @property
+    @abstractmethod
+    def mean(self) -> float:
+        """E[L; L < inf] = K'(0): the KL divergence where there is no mass at infinity."""
+
+    @property
+    def infinity_mass(self) -> float:
+        """P(L = +inf), exactly as declared."""
+        return 0.0
+
+    @property
+    @abstractmethod
+    def supremum(self) -> float:
+        """The essential supremum of the finite losses (inf if unbounded), rounded up."""
+
+    @property
+    @abstractmethod
+    def infimum(self) -> float:
+        """The essential infimum of the losses (-inf if unbounded), rounded down."""
+
+    @abstractmethod
+    def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """Certified (lower, upper) bounds of log E[(1 - exp(epsilon - L))+; L < inf], elementwise, any real epsilon.
+
+        The finite part only: delta(epsilon) adds ``infinity_mass``. -inf where the profile is zero.
+        """
+
+    @abstractmethod
+    def tail(self, loss: Floats) -> Floats:
+        """P(loss < L < inf), elementwise (an estimate to a few ulps, not a bound)."""
+
+    def atoms(self) -> tuple[tuple[float, float], ...]:
+        """The point masses (loss, probability) in increasing order of loss; empty for a continuous loss."""
+        return ()
+
+    def density(self, loss: Floats) -> Floats:
+        """The density of the continuous part of the finite losses."""
+        return np.zeros_like(loss)
+
+    def breakpoints(self) -> tuple[float, ...]:
+        """Losses where the density jumps or its formula changes; the ends of the support are not listed."""
+        return ()
+
+    def closed_rho(self) -> float | None:
+        """sup over l > 0 of K(l) / (l (l + 1)) where a closed form is known, rounded up; None to have it searched for."""
+        return None
+
+    def gaussian_mu(self) -> float:
+        """A mu for which the pair is mu-Gaussian-DP (upper bound, closed forms only); inf where none is known."""
+        return math.inf
+
+    @property
+    def sort_key(self) -> tuple[str, str]:
+        return type(self).__name__, repr(self)
+
+    @classmethod
+    def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> Law:
+        """The law of the sum of independent losses of this family, where ``collapses`` is True."""
+        raise NotImplementedError
+
+
+class MomentBound(Law):
+    """A guarantee that bounds K from above and says nothing else: Renyi DP, zCDP, alpha-divergence DP."""
+
+    __slots__ = ()
+    determined: ClassVar[bool] = False
+
+    @property
+    def supremum(self) -> float:
+        return math.inf
+
+    @property
+    def infimum(self) -> float:
+        return -math.inf
+
+    def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        raise self._undetermined("the privacy profile")
+
+    def tail(self, loss: Floats) -> Floats:
+        raise self._undetermined("the distribution of the privacy loss")
+
+    def _undetermined(self, what: str) -> Unanswerable:
+        return Unanswerable(
+            f"{type(self).__name__} bounds Renyi divergences only and does not determine {what}; ask epsilon(delta=...) for an upper bound"
+        )

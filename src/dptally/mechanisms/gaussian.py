@@ -1,0 +1,97 @@
+"""Gaussian noise: everything that is true of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import ndtr
+
+from dptally import checks
+from dptally.checks import Floats
+from dptally.law import Law
+from dptally.law.law import Numbers
+from dptally.mechanisms.mechanism import Mechanism
+from dptally.numerics.normal import log_gaussian_delta
+from dptally.numerics.rounding import up
+
+__all__ = ["Gaussian", "GaussianLaw"]
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianLaw(Law):
+    """L ~ N(mu^2/2, mu^2): the loss of N(mu, 1) against N(0, 1), the same in both directions.
+
+    K(t) = mu^2 t (t + 1) / 2. Kept as the variance mu^2, which is what adds.
+    """
+
+    variance: float
+    theorem: ClassVar[str] = "Dong, Roth, Su 2022, Gaussian differential privacy, Thm. 2.7 and Cor. 3.3"
+    collapses: ClassVar[bool] = True
+
+    @classmethod
+    def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> Law:
+        total = math.fsum(n * law.variance for law, n in parts if isinstance(law, GaussianLaw))
+        exact = len(parts) == 1 and parts[0][1] == 1
+        return cls(total if exact else up(total, 2))
+
+    def log_moment(self, t: Numbers) -> Numbers:
+        return 0.5 * self.variance * t * (t + 1)  # type: ignore[no-any-return]
+
+    @property
+    def mu(self) -> float:
+        return math.sqrt(self.variance)
+
+    @property
+    def mean(self) -> float:
+        return 0.5 * self.variance
+
+    @property
+    def supremum(self) -> float:
+        return math.inf
+
+    @property
+    def infimum(self) -> float:
+        return -math.inf
+
+    def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        return log_gaussian_delta(self.mu, epsilon)
+
+    def tail(self, loss: Floats) -> Floats:
+        return np.asarray(ndtr(0.5 * self.mu - loss / self.mu))
+
+    def density(self, loss: Floats) -> Floats:
+        z = loss / self.mu - 0.5 * self.mu
+        return np.exp(-0.5 * z * z) / (self.mu * math.sqrt(2 * math.pi))
+
+    def closed_rho(self) -> float | None:
+        return 0.5 * self.variance
+
+    def gaussian_mu(self) -> float:
+        return up(self.mu)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(Mechanism):
+    """Add N(0, sigma^2) to every coordinate of a query of L2 sensitivity ``sensitivity``.
+
+    Renyi divergence of order a: a sensitivity^2 / (2 sigma^2)  [Mironov 2017, Prop. 7]; exactly mu-GDP with
+    mu = sensitivity / sigma  [Dong, Roth, Su 2022, Thm. 2.7].
+
+    >>> Gaussian(sigma=2.0).renyi(10)
+    1.25
+    """
+
+    sigma: float
+    sensitivity: float = 1.0
+    json_name: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
+        object.__setattr__(self, "sensitivity", checks.positive("sensitivity", self.sensitivity))
+
+    def laws(self) -> tuple[Law, ...]:
+        ratio = self.sensitivity / self.sigma
+        return (GaussianLaw(ratio * ratio),)

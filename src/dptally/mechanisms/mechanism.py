@@ -1,0 +1,126 @@
+"""What every mechanism is, and the questions that every mechanism and every plan answers.
+
+A mechanism states its law once (``laws``); everything else is inherited. A float answer is always the certified safe
+side; the interval holds both sides.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dptally import checks
+from dptally.accounting import alpha, certified, concentrated, renyi, tradeoff
+from dptally.checks import Floats
+from dptally.interval import Interval
+from dptally.law import Composition, Law
+
+if TYPE_CHECKING:
+    from dptally.mechanisms.composed import Composed
+
+__all__ = ["Mechanism"]
+
+
+class Mechanism(ABC):
+    """A frozen, hashable value that says what was run. ``k * m`` and ``m1 + m2`` compose."""
+
+    __slots__ = ()
+
+    #: the name in JSON documents and in the plan language
+    json_name: ClassVar[str]
+
+    @abstractmethod
+    def laws(self) -> tuple[Law, ...]:
+        """The law of the privacy loss in each direction: (remove, add); one law where both are the same; none if nothing leaks."""
+
+    @property
+    def parts(self) -> tuple[tuple[Mechanism, int], ...]:
+        """(mechanism, count) pairs in canonical order; a single mechanism is its own only part."""
+        return ((self, 1),)
+
+    def directions(self) -> tuple[Composition, ...]:
+        """The composed law of the whole plan, once for each direction that differs."""
+        stated = [(laws, count) for laws, count in ((mechanism.laws(), n) for mechanism, n in self.parts) if laws]
+        number = max((len(laws) for laws, _ in stated), default=1)
+        composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
+        return tuple(dict.fromkeys(composed))
+
+    # -- composition -----------------------------------------------------------------------------------------------
+
+    def __add__(self, other: object) -> Composed:
+        from dptally.mechanisms.composed import Composed
+
+        if not isinstance(other, Mechanism):
+            return NotImplemented
+        return Composed.of((*self.parts, *other.parts))
+
+    def __radd__(self, other: object) -> Mechanism:
+        return self if isinstance(other, int) and not isinstance(other, bool) and other == 0 else NotImplemented  # so that sum() works
+
+    def __mul__(self, count: object) -> Composed:
+        from dptally.mechanisms.composed import Composed
+
+        if isinstance(count, Mechanism):
+            return NotImplemented
+        times = checks.count("count", count)
+        return Composed.of((mechanism, times * n) for mechanism, n in self.parts)
+
+    __rmul__ = __mul__
+    __array_ufunc__ = None  # so that numpy integers reach __rmul__ instead of broadcasting
+
+    # -- questions -------------------------------------------------------------------------------------------------
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at this delta, rounded up: never below the truth; inf only if no finite epsilon exists."""
+        return self.epsilon_interval(delta).upper
+
+    def epsilon_interval(self, delta: float) -> Interval:
+        """Certified bounds of the smallest epsilon >= 0 with delta(epsilon) <= delta."""
+        return certified.epsilon_interval(self.directions(), checks.probability("delta", delta))
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest delta at this epsilon, rounded up."""
+        return self.delta_interval(epsilon).upper
+
+    def delta_interval(self, epsilon: float) -> Interval:
+        """Certified bounds of delta(epsilon) = sup over events S of P(S) - exp(epsilon) Q(S), the larger direction."""
+        return certified.delta_interval(self.directions(), checks.nonnegative("epsilon", epsilon))
+
+    @overload
+    def renyi(self, order: float) -> float: ...
+    @overload
+    def renyi(self, order: Sequence[float] | Floats) -> Floats: ...
+    def renyi(self, order: Any) -> Any:
+        """Renyi divergence of this order in [1, inf], the larger direction; order 1 is KL."""
+        return _elementwise(lambda a: renyi.divergence(self.directions(), a), "order", order)
+
+    @overload
+    def alpha_divergence(self, order: float) -> float: ...
+    @overload
+    def alpha_divergence(self, order: Sequence[float] | Floats) -> Floats: ...
+    def alpha_divergence(self, order: Any) -> Any:
+        """Alpha divergence (exp((a-1) D_a) - 1) / (a (a-1)) of this order in [1, inf), the larger direction."""
+        return _elementwise(lambda a: alpha.divergence(self.directions(), a), "order", order)
+
+    def rho(self) -> float:
+        """The smallest zCDP parameter, rounded up; inf if there is none."""
+        return concentrated.rho(self.directions())
+
+    @overload
+    def tradeoff(self, fpr: float) -> float: ...
+    @overload
+    def tradeoff(self, fpr: Sequence[float] | Floats) -> Floats: ...
+    def tradeoff(self, fpr: Any) -> Any:
+        """The smallest false-negative rate of any attacker with this false-positive rate, rounded down (the safe side)."""
+        return _elementwise(lambda x: np.vectorize(lambda v: tradeoff.false_negative_rate(self.directions(), float(v)), otypes=[float])(x), "fpr", fpr)
+
+
+def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:
+    """Apply an array function to a scalar or an array, and answer in kind."""
+    array = checks.reals(name, value)
+    out = np.asarray(function(array), dtype=np.float64)
+    return float(out) if array.ndim == 0 else out

@@ -1,0 +1,1 @@
+"""Numbers only: log-space helpers, normal tails, quadrature, bracketed roots. Knows nothing of privacy."""
