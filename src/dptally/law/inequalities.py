@@ -1,0 +1,107 @@
+"""What one Renyi divergence says about another, and about probabilities: the inequalities behind group
+privacy.
+
+Every bound is rounded up (or down, for a lower bound on a probability).
+"""
+
+from __future__ import annotations
+
+import math
+
+from dptally import checks
+from dptally.errors import InvalidArgument
+from dptally.interval import Interval
+from dptally.numerics.rounding import down, up
+
+__all__ = ["equal_order", "power_moment_triangle", "probability_range", "weak_triangle"]
+
+ULPS = 16.0  # a few correctly rounded operations and at most three of exp, log, pow at 1-4 ulps each
+
+
+def weak_triangle(order: float, split: float, first: float, second: float) -> float:
+    """Upper bound of D_a(P||Q) through R: (a - 1/p)/(a - 1) D_{pa}(P||R) + D_{q(a - 1/p)}(R||Q), 1/p + 1/q
+    = 1.
+
+    ``split`` is p > 1; ``first`` is D_{pa}(P||R), ``second`` is D_{q(a-1/p)}(R||Q): ``triangle_orders``
+    gives the two orders. Order a > 1.  [Mironov 2017, Prop. 11]; with p = 2 it is Cor. 4 (1).
+
+    >>> weak_triangle(2.0, 2.0, 0.1, 0.1) >= 0.25
+    True
+    """
+    order, split = _above_one("order", order), _above_one("split", split)
+    first, second = checks.nonnegative("first", first), checks.nonnegative("second", second)
+    return up((order - 1.0 / split) / (order - 1.0) * first + second, ULPS)
+
+
+def triangle_orders(order: float, split: float) -> tuple[float, float]:
+    """The orders (p a, q (a - 1/p)) that ``weak_triangle`` needs of its two steps.
+
+    >>> triangle_orders(4.0, 2.0)
+    (8.0, 7.0)
+    """
+    order, split = _above_one("order", order), _above_one("split", split)
+    conjugate = split / (split - 1.0)
+    return split * order, conjugate * (order - 1.0 / split)
+
+
+def equal_order(order: float) -> tuple[float, float]:
+    """(p, beta): the split at which both steps of the weak triangle have the same order beta = a + sqrt(a
+    (a - 1)).
+
+    Mironov 2017, Cor. 4 (4), corrected: p = 1 + sqrt((a - 1) / a); the printed equation gives unequal orders.
+
+    >>> equal_order(4.0)[1]
+    7.464101615137754
+    """
+    order = _above_one("order", order)
+    return 1.0 + math.sqrt((order - 1.0) / order), order + math.sqrt(order * (order - 1.0))
+
+
+def power_moment_triangle(log_first: float, log_second: float) -> float:
+    """log I_a(P||Q) <= (log I_{2a}(P||R) + log I_{2a-1}(R||Q)) / 2, I_a = E_Q[(P/Q)^a] = exp((a - 1) D_a),
+    a > 1.
+
+    Cauchy-Schwarz; the same as Mironov 2017, Cor. 4 (1), in the units of the alpha divergence.
+
+    >>> power_moment_triangle(1.0, 2.0) >= 1.5
+    True
+    """
+    return up(
+        0.5 * (checks.nonnegative("log_first", log_first) + checks.nonnegative("log_second", log_second))
+    )
+
+
+def probability_range(order: float, divergence: float, probability: float) -> Interval:
+    """Bounds of P(A) from Q(A): e^-D Q^{a/(a-1)} <= P(A) <= (e^D Q)^{(a-1)/a}, D bounding both directions
+    at order a > 1.
+
+    Probability preservation [Mironov 2017, Prop. 10; Langlois, Stehle, Steinfeld 2014]; order inf is pure DP.
+
+    >>> box = probability_range(10, 0.1, 0.5)
+    >>> round(box.lower, 6), round(box.upper, 6)
+    (0.418883, 0.586353)
+    """
+    order = _above_one("order", order, infinite=True)
+    divergence = checks.real("divergence", divergence)
+    if not divergence >= 0:
+        raise InvalidArgument("divergence", "at least 0", divergence)
+    probability = checks.probability("probability", probability)
+    if probability == 0 and divergence < math.inf:
+        return Interval(0.0, 0.0, "Mironov 2017, Prop. 10")
+    if divergence == math.inf:
+        return Interval(0.0, 1.0, "no information")
+    log = math.log(probability)
+    shrink = 1.0 if order == math.inf else (order - 1.0) / order
+    upper_log = (divergence + log) * shrink
+    lower_log = -divergence + log / shrink
+    slack = ULPS * (divergence - log / shrink)  # absolute error of the exponents, in units of 2^-52
+    upper = min(1.0, up(math.exp(min(upper_log, 0.0)), ULPS + slack))
+    lower = max(0.0, min(down(math.exp(lower_log), ULPS + slack), upper))
+    return Interval(lower, upper, "Mironov 2017, Prop. 10")
+
+
+def _above_one(name: str, value: float, infinite: bool = False) -> float:
+    number = checks.real(name, value)
+    if not (number > 1 and (infinite or number < math.inf)):
+        raise InvalidArgument(name, "above 1" if infinite else "above 1 and finite", value)
+    return number
