@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy: K(l) <= rho l (l+1) for all l > 0; rho adds.  [Bun, Steinke 2016]"""
+"""Zero-concentrated differential privacy: K(l) <= rho l (l+1) for every l > 0; rho adds.  [Bun, Steinke 2016]"""
 
 from __future__ import annotations
 
@@ -7,115 +7,274 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dptally import checks
+from dptally.accounting import renyi
+from dptally.accounting.answer import Answer
+from dptally.accounting.moments import MOMENT_TRUST, checked, infinity_mass
 from dptally.checks import Floats
-from dptally.errors import Unanswerable
-from dptally.law import Composition
-from dptally.numerics.rounding import EPS
+from dptally.errors import InvalidArgument, Unanswerable
+from dptally.law import Composition, Law
+from dptally.numerics.rounding import EPS, down, up
+from dptally.numerics.search import last_true
 
-__all__ = ["rho", "smallest_rho"]
+__all__ = [
+    "CONVERSIONS",
+    "delta",
+    "delta_from_rho",
+    "epsilon",
+    "epsilon_from_rho",
+    "rho",
+    "rho_for",
+    "rho_from_pure",
+    "smallest_rho",
+]
 
-_TRUST = 64 * EPS  # K is trusted to this relative error; every bound below is widened by it
-_TOLERANCE = 1e-12
-_BUDGET = 200_000  # intervals; past it the bound found so far is returned: still an upper bound, only looser
+#: how rho becomes (epsilon, delta)
+CONVERSIONS = {
+    "tightest": "Canonne, Kamath, Steinke 2020, Prop. 12, at K(t) = rho t (t+1), the order optimised",
+    "bun-steinke": "Bun, Steinke 2016, Prop. 1.3: rho + 2 sqrt(rho log(1/delta))",
+}
+_TOLERANCE = 1e-12  # of rho, relative
+_BUDGET = 100_000  # intervals; past it the bound found so far is the answer: looser, still an upper bound
 
 
 def rho(directions: Sequence[Composition]) -> float:
-    """The smallest rho for which the plan is rho-zCDP, rounded up: the larger direction; inf if there is none."""
-    return max((smallest_rho(composition) for composition in directions), default=0.0)
+    """The smallest rho for which the plan is rho-zCDP, rounded up: the larger direction; inf if there is none.
+
+    Of a composition it is at most the sum of its parts' rho, and less where their suprema lie at different orders.
+    """
+    return max(smallest_rho(composition) for composition in checked(directions))
+
+
+# -- questions -------------------------------------------------------------------------------------------------------
+
+
+def epsilon(directions: Sequence[Composition], delta: float, conversion: str = "tightest") -> Answer:
+    """The epsilon at ``delta`` that the plan's smallest rho proves, rounded up (see :func:`epsilon_from_rho`)."""
+    smallest = _finite_rho(directions)
+    return epsilon_from_rho(smallest, delta, conversion)
+
+
+def delta(directions: Sequence[Composition], epsilon: float, conversion: str = "tightest") -> Answer:
+    """The delta at ``epsilon`` that the plan's smallest rho proves, rounded up (see :func:`delta_from_rho`)."""
+    smallest = _finite_rho(directions)
+    return delta_from_rho(smallest, epsilon, conversion)
+
+
+def _finite_rho(directions: Sequence[Composition]) -> float:
+    smallest = rho(directions)
+    if math.isinf(smallest):
+        raise Unanswerable("the plan is not zCDP for any rho; ask the Renyi framework or the certified accountant")
+    return smallest
+
+
+def epsilon_from_rho(rho: float, delta: float, conversion: str = "tightest") -> Answer:
+    """rho-zCDP implies (epsilon, delta)-DP; inf at delta = 0 unless rho = 0.
+
+    "bun-steinke": rho + 2 sqrt(rho log(1/delta)); "tightest": the order of the sharper Renyi conversion is optimised.
+
+    >>> round(float(epsilon_from_rho(0.5, 1e-5, "bun-steinke")), 12)
+    5.298525912188
+    >>> round(float(epsilon_from_rho(0.5, 1e-5)), 12)
+    4.728071379839
+    """
+    rho, delta, theorem = checks.nonnegative("rho", rho), checks.probability("delta", delta), _theorem(conversion)
+    detail = f"rho = {rho!r}"
+    if rho == 0 or delta == 1:
+        return Answer(0.0, "concentrated", theorem, None, detail)
+    if delta == 0:
+        return Answer(math.inf, "concentrated", theorem, None, detail)
+    if conversion == "bun-steinke":
+        log_inverse = up(-math.log(delta), 2)
+        order = 1 + math.sqrt(log_inverse / rho)
+        return Answer(up(rho + 2 * math.sqrt(rho * log_inverse), 3), "concentrated", theorem, order, detail)
+    value, order = renyi.best_epsilon(lambda t: _quadratic(rho, t), delta)
+    return Answer(value, "concentrated", theorem, order, detail)
+
+
+def delta_from_rho(rho: float, epsilon: float, conversion: str = "tightest") -> Answer:
+    """rho-zCDP implies (epsilon, delta)-DP. "bun-steinke": exp(-(epsilon - rho)^2/(4 rho)) for epsilon >= rho, else 1.
+
+    >>> round(float(delta_from_rho(0.5, 4.728071379839, "tightest")), 10)
+    1e-05
+    """
+    rho, epsilon, theorem = checks.nonnegative("rho", rho), checks.nonnegative("epsilon", epsilon), _theorem(conversion)
+    detail = f"rho = {rho!r}"
+    if rho == 0:
+        return Answer(0.0, "concentrated", theorem, None, detail)
+    if conversion == "bun-steinke":
+        distance = max(down(epsilon - rho), 0.0)
+        exponent = down(down(distance * distance) / (4 * rho), 1)
+        order = 1 + distance / (2 * rho)
+        value = min(up(math.exp(-max(exponent, 0.0)), 2), 1.0)
+        return Answer(value, "concentrated", theorem, order, detail)
+    log_delta, order = renyi.best_delta(lambda t: _quadratic(rho, t), epsilon)
+    return Answer(min(up(math.exp(min(log_delta, 0.0)), 2), 1.0), "concentrated", theorem, order, detail)
+
+
+def rho_for(epsilon: float, delta: float, conversion: str = "tightest") -> float:
+    """The largest rho whose guarantee meets (epsilon, delta), rounded down.
+
+    "bun-steinke": (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta)))^2 = (epsilon/(sqrt(L+epsilon) + sqrt(L)))^2.
+
+    >>> round(rho_for(1.0, 1e-5, "bun-steinke"), 12)
+    0.02081993834
+    """
+    epsilon, delta = checks.positive("epsilon", epsilon), checks.open_probability("delta", delta)
+    _theorem(conversion)
+    log_inverse = up(-math.log(delta), 2)
+    ratio = epsilon / (math.sqrt(log_inverse + epsilon) + math.sqrt(log_inverse))
+    simple = max(down(ratio * ratio, 8), 0.0)
+    if conversion == "bun-steinke" or simple == 0:
+        return simple
+
+    def enough(candidate: float) -> bool:
+        return epsilon_from_rho(candidate, delta).value <= epsilon
+
+    high = 2 * simple
+    while enough(high):
+        high *= 2
+    return last_true(enough, simple, high, 1e-13) if enough(simple) else simple
+
+
+def rho_from_pure(epsilon: float) -> float:
+    """epsilon-DP implies rho-zCDP with rho = epsilon tanh(epsilon/2) <= epsilon^2/2, the best possible, rounded up.
+
+    Attained by randomized response as the order tends to 1. The bound epsilon^2/2 is Bun, Steinke 2016, Prop. 1.4;
+    the sharp one is the supremum of K(l)/(l (l+1)) over the pairs that dominate epsilon-DP.
+
+    >>> round(rho_from_pure(1.0), 12)
+    0.46211715726
+    """
+    epsilon = checks.nonnegative("epsilon", epsilon)
+    value = epsilon * math.tanh(0.5 * epsilon)
+    return up(value, 4) if value > 0 else 0.0
+
+
+def _quadratic(rho: float, t: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return np.asarray(up(rho * t * (t + 1), 4), dtype=np.float64)
+
+
+def _theorem(conversion: str) -> str:
+    if conversion not in CONVERSIONS:
+        raise InvalidArgument("conversion", f"one of {sorted(CONVERSIONS)}", conversion)
+    return CONVERSIONS[conversion]
+
+
+# -- the smallest rho --------------------------------------------------------------------------------------------------
 
 
 def smallest_rho(composition: Composition) -> float:
     """sup over l > 0 of K(l) / (l (l+1)) of the composed K, rounded up, to relative 1e-12.
 
-    Branch and bound: K is convex, so on [l1, l2] it lies below its chord A + B l with A <= 0 < B, and the maximum of
-    (A + B l)/(l (l+1)) has a closed form. The ends are l -> 0 (limit K'(0)) and l -> inf (K(l) <= l sup L).
+    Branch and bound. K is convex with K(0) = 0, so on [l1, l2] it lies below its chord A + B l with A <= 0 <= B, and
+    the maximum of (A + B l)/(l (l+1)) has a closed form. The ends: l -> 0, where the ratio tends to K'(0) and stays
+    below K(l1)/l1 on (0, l1]; l -> inf, where K(l) <= l sup L. Parts whose ratio is constant (Gaussian noise) enter
+    by their closed form.
     """
     if not composition.parts:
         return 0.0
-    if composition.log_survival < 0:
+    if infinity_mass(composition)[1] > 0:
         return math.inf
-    known = [(n * c if (c := law.closed_rho()) is not None else math.inf) for law, n in composition.parts]
-    ceiling = math.fsum(known)
-    ceiling = ceiling if len(composition.parts) == 1 and composition.parts[0][1] == 1 else ceiling * (1 + 2 * EPS)
-    grid = np.logspace(-12, 12, 241)
-    floor = max(composition.mean, float(np.max(_ratio(composition, grid))))
-    if ceiling <= floor * (1 + _TOLERANCE) or len(composition.parts) == 1 and math.isfinite(ceiling):
+    known = [_closed(law, n) for law, n in composition.parts]
+    if len(known) == 1 and math.isfinite(known[0]):
+        return known[0]
+    ceiling = up(math.fsum(known))
+    if ceiling <= composition.mean * (1 + _TOLERANCE):  # every part attains its supremum as l -> 0
         return ceiling
-    # parts whose ratio is constant (Gaussian) are bounded by their closed form, the others by chords
-    flat = [i for i, (law, n) in enumerate(composition.parts) if _is_flat(Composition(((law, n),)), known[i])]
-    constant = math.fsum(known[i] for i in flat)
-    rest = Composition(tuple(part for i, part in enumerate(composition.parts) if i not in flat))
-    return min(ceiling, (constant + _search(rest)) * (1 + _TRUST))
+    flat = [math.isfinite(value) and _is_flat(law, n, value) for (law, n), value in zip(composition.parts, known)]
+    constant = math.fsum(value for value, is_flat in zip(known, flat) if is_flat)
+    rest = tuple(part for part, is_flat in zip(composition.parts, flat) if not is_flat)
+    return min(ceiling, up(constant + _search(Composition(rest)), 2)) if rest else ceiling
 
 
-def _ratio(composition: Composition, l: Floats) -> Floats:
+def _closed(law: Law, n: int) -> float:
+    """n times the closed form of one law's rho, rounded up; inf where there is none."""
+    value = law.closed_rho()
+    if value is None:
+        return math.inf
+    return value if n == 1 else up(n * value)
+
+
+def _is_flat(law: Law, n: int, value: float) -> bool:
+    """Whether the ratio looks constant: decides only how tight the bound is, never whether it holds."""
+    return bool(np.all(_ratio(Composition(((law, n),)), np.array([1e-3, 1.0, 1e3])) >= value * (1 - 1e-13)))
+
+
+def _ratio(composition: Composition, at: Floats) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
-        value = np.asarray(composition.log_moment(l), dtype=np.float64) / l / (l + 1)
+        value = _moment(composition, at) / at / (at + 1)
     return np.where(np.isnan(value), np.inf, value)
 
 
-def _is_flat(part: Composition, known: float) -> bool:
-    return math.isfinite(known) and bool(np.all(_ratio(part, np.array([1e-6, 1.0, 1e6])) >= known * (1 - 1e-13)))
+def _moment(composition: Composition, at: Floats) -> Floats:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(composition.log_moment(at), dtype=np.float64)
 
 
 def _search(composition: Composition) -> float:
-    if not composition.parts:
-        return 0.0
-    tail_known = 0.0  # bound of the ratio of the unbounded losses, for every l
-    bounded = 0.0  # supremum of the others
-    for law, n in composition.parts:
-        if math.isfinite(law.supremum):
-            bounded += n * law.supremum
-            continue
-        closed = law.closed_rho()
-        part = n * closed if closed is not None else 0.5 * n * law.gaussian_mu() ** 2
-        tail_known += part
-    grid = np.logspace(-12, 6, 361)
-    ratios = _ratio(composition, grid)
-    if np.isinf(ratios).any():
+    bounded = up(math.fsum(n * law.supremum for law, n in composition.parts if math.isfinite(law.supremum)))
+    unbounded = _unbounded_ceiling(composition)
+    points = np.geomspace(1e-9, 1e6, 181)
+    values = _moment(composition, points)
+    if np.isinf(values).any():
         return math.inf
-    if math.isinf(tail_known):
+    if math.isinf(unbounded):
         raise Unanswerable(
-            "the loss is unbounded and no closed bound of its Renyi divergences at large orders is known, so the smallest rho "
-            "cannot be certified; ask epsilon(delta=...) or renyi(order) instead"
+            "the loss is unbounded and no bound of its Renyi divergences at large orders is known, so the smallest "
+            "rho cannot be certified; ask epsilon(delta=...) or renyi(order) instead"
         )
-    best = max(composition.mean, float(ratios.max()), tail_known)
-    last = max(bounded / max(best - tail_known, best * _TOLERANCE, 1e-300), 1.0) if bounded else 1e6
-    points = np.concatenate([[0.0], grid[grid < last], [min(last, 1e150)]])
-    tail = tail_known + bounded / (points[-1] + 1)
-    with np.errstate(over="ignore"):
-        values = np.concatenate([[0.0], np.asarray(composition.log_moment(points[1:]), dtype=np.float64)])
-    low, high, k_low, k_high = points[:-1], points[1:], values[:-1], values[1:]
-    done, spent = tail, 0
-    while low.size:
-        upper = _chord_bound(low, high, k_low, k_high)
+    best = max(composition.mean, float(np.max(values / points / (points + 1))), unbounded)
+    if best == 0:
+        return 0.0
+    last = max(bounded / max(best - unbounded, best * _TOLERANCE), 1.0)  # beyond it the ratio is below best
+    if last > points[-1]:
+        points = np.concatenate([points, np.geomspace(points[-1], last, 61)[1:]])
+        values = _moment(composition, points)
+    beyond = unbounded + bounded / (points[-1] + 1)
+    low, high = np.concatenate([[0.0], points[:-1]]), points
+    k_low, k_high = np.concatenate([[0.0], values[:-1]]), values
+    settled, spent = max(best, beyond), 0
+    while True:
         best = max(best, float(np.max(k_high / high / (high + 1))))
-        keep = upper > best * (1 + 0.5 * _TOLERANCE)
-        done = max(done, float(np.max(upper[~keep], initial=0.0)))
-        spent += int(keep.sum())
-        if spent > _BUDGET:
-            return max(done, float(upper.max()))
-        low, high, k_low, k_high = low[keep], high[keep], k_low[keep], k_high[keep]
-        if not low.size:
+        upper = np.minimum(_chord_bound(low, high, k_low, k_high), unbounded + bounded / (low + 1))
+        open_ = upper > best * (1 + 0.5 * _TOLERANCE)
+        settled = max(settled, best, float(np.max(upper[~open_], initial=0.0)))
+        spent += int(open_.sum())
+        low, high, k_low, k_high = low[open_], high[open_], k_low[open_], k_high[open_]
+        middle = np.where(low > 0, np.sqrt(low) * np.sqrt(high), 1e-3 * high)
+        if not low.size or spent > _BUDGET or np.any((middle <= low) | (middle >= high) | (high < 1e-250)):
             break
-        middle = np.where(low > 0, np.sqrt(low) * np.sqrt(high), high * 1e-3)
-        if np.any((middle <= low) | (middle >= high)) or float(high.min()) < 1e-290:
-            return max(done, float(upper.max()))
-        k_middle = np.asarray(composition.log_moment(middle), dtype=np.float64)
+        k_middle = _moment(composition, middle)
         low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
         k_low, k_high = np.concatenate([k_low, k_middle]), np.concatenate([k_middle, k_high])
-    return max(done, best)
+    settled = max(settled, float(np.max(upper[open_], initial=0.0)))
+    return settled * (1 + 2 * MOMENT_TRUST)
+
+
+def _unbounded_ceiling(composition: Composition) -> float:
+    """A bound, for every l, of the ratio of the parts whose loss is unbounded: closed rho, or mu^2/2 from GDP."""
+    total = 0.0
+    for law, n in composition.parts:
+        if math.isinf(law.supremum):
+            closed = law.closed_rho()
+            total += n * (0.5 * law.gaussian_mu() ** 2 if closed is None else closed)
+    return up(total, 4) if total else 0.0
 
 
 def _chord_bound(low: Floats, high: Floats, k_low: Floats, k_high: Floats) -> Floats:
-    """An upper bound on [low, high] of chord(l) / (l (l+1)); low = 0 means K(0) = 0, where the bound is the slope."""
+    """The maximum on [low, high] of chord(l) / (l (l+1)); on (0, high] the slope K(high)/high.
+
+    With A = -c and slope B the peak solves B l^2 - 2 c l - c = 0. Its round-off enters the value squared only.
+    """
     slope = (k_high - k_low) / (high - low)
-    intercept = np.maximum(-(k_low - slope * low), 0.0)  # |A|
+    c = np.maximum(slope * low - k_low, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        peak = (intercept + np.sqrt(intercept * (intercept + slope))) / slope
-        peak = np.clip(np.where(np.isfinite(peak), peak, low), low, high)
-        weight = (peak - low) / (high - low)
-        inside = ((1 - weight) * k_low + weight * k_high) / peak / (peak + 1)
-    ends = np.maximum(np.where(low > 0, k_low / np.where(low > 0, low, 1.0) / (low + 1), 0.0), k_high / high / (high + 1))
-    bound = np.where(low > 0, np.fmax(inside, ends), k_high / high)
-    return bound * (1 + _TRUST)
+        peak = (c + np.sqrt(c * (c + slope))) / slope
+    inside = np.clip(np.where(np.isfinite(peak), peak, high), np.maximum(low, 1e-300), high)
+    weight = (inside - low) / (high - low)
+    middle = ((1 - weight) * k_low + weight * k_high) / inside / (inside + 1)
+    left = k_low / np.maximum(low, 1e-300) / (low + 1)
+    largest = np.maximum(np.maximum(middle, left), k_high / high / (high + 1))
+    return np.where(low > 0, largest, k_high / high) * (1 + 16 * EPS)

@@ -1,16 +1,39 @@
-"""Renyi differential privacy: D_a = K(a-1)/(a-1), and K adds under composition.  [Mironov 2017]"""
+"""Renyi differential privacy: D_a = K(a-1)/(a-1), and K adds under composition.  [Mironov 2017]
+
+Every order gives a valid bound, so the search for the best one may be sloppy; only the last formula rounds outwards.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from dptally import checks
+from dptally.accounting.answer import Answer, larger
+from dptally.accounting.moments import checked, infinity_mass, log_moment_upper, remaining_delta
 from dptally.checks import Floats
-from dptally.errors import InvalidArgument
+from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition
+from dptally.numerics.rounding import EPS, up
+from dptally.numerics.search import minimise
 
-__all__ = ["divergence"]
+__all__ = ["CONVERSIONS", "MIRONOV_ORDERS", "best_delta", "best_epsilon", "delta", "divergence", "epsilon"]
+
+#: the orders of Mironov 2017, Fig. 3
+MIRONOV_ORDERS = (1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 16.0, 32.0, 64.0, math.inf)
+
+#: how a Renyi divergence becomes (epsilon, delta); "tightest" is whichever valid one is smallest
+CONVERSIONS = {
+    "tightest": "Canonne, Kamath, Steinke 2020, Prop. 12 (= Balle et al. 2020, Thm. 21)",
+    "cks": "Canonne, Kamath, Steinke 2020, Prop. 12 (= Balle et al. 2020, Thm. 21)",
+    "mironov": "Mironov 2017, Prop. 3",
+}
+_PURE = "Mironov 2017, Def. 3: order inf is the supremum of the loss"
+_LOW, _HIGH = 1e-18, 1e18  # order - 1 is searched for in this range
+
+LogMoment = Callable[[Floats], Floats]  # an upper bound of K(t), t > 0, elementwise
 
 
 def divergence(directions: Sequence[Composition], orders: Floats) -> Floats:
@@ -24,12 +47,12 @@ def divergence(directions: Sequence[Composition], orders: Floats) -> Floats:
         raise InvalidArgument("order", "an order in [1, inf]", orders.tolist())
     out = np.zeros(orders.shape)
     for composition in directions:
-        out = np.maximum(out, _one_direction(composition, orders))
+        out = np.maximum(out, _one_divergence(composition, orders))
     return out
 
 
-def _one_direction(composition: Composition, orders: Floats) -> Floats:
-    if composition.log_survival < 0:
+def _one_divergence(composition: Composition, orders: Floats) -> Floats:
+    if infinity_mass(composition)[1] > 0:
         return np.full(orders.shape, np.inf)
     t = orders - 1
     out = np.full(orders.shape, composition.mean)
@@ -38,4 +61,157 @@ def _one_direction(composition: Composition, orders: Floats) -> Floats:
         with np.errstate(over="ignore"):
             out[middle] = np.asarray(composition.log_moment(t[middle]), dtype=np.float64) / t[middle]
     out[np.isinf(t)] = composition.supremum
-    return np.maximum(out, 0.0)  # a divergence is never negative: a tiny negative K is round-off around zero
+    positive: Floats = np.maximum(out, 0.0)  # a divergence is never negative: a tiny negative K is round-off around zero
+    return positive
+
+
+# -- the questions -------------------------------------------------------------------------------------------------------
+
+
+def epsilon(
+    directions: Sequence[Composition],
+    delta: float,
+    conversion: str = "tightest",
+    orders: Iterable[float] | None = None,
+) -> Answer:
+    """The smallest epsilon at ``delta`` that the Renyi divergences prove, rounded up; ``order`` is the one that gave it.
+
+    With t = a - 1 and p = P(L = inf):  epsilon = (K(t) + log(1/(delta - p)) + log c(t)) / t,  c = 1 by Mironov's
+    Prop. 3 and c(t) = t^t/(1+t)^(1+t) < 1 by Canonne, Kamath, Steinke, Prop. 12. With a mass at infinity K is that of
+    the finite losses:  delta(eps) = p + E[(1 - exp(eps - L))+; L < inf] <= p + c(t) exp(K(t) - t eps).
+
+    ``orders`` None optimises over the reals in (1, inf]; otherwise the best of those given.
+    """
+    delta = checks.probability("delta", delta)
+    allowed = _checked_orders(orders)
+    theorem = _checked_conversion(conversion)
+    return larger([_epsilon_one(c, delta, conversion, theorem, allowed) for c in checked(directions)])
+
+
+def delta(
+    directions: Sequence[Composition],
+    epsilon: float,
+    conversion: str = "tightest",
+    orders: Iterable[float] | None = None,
+) -> Answer:
+    """The smallest delta at ``epsilon`` that the Renyi divergences prove, rounded up:  min over t of p + c(t) exp(K(t) - t eps)."""
+    epsilon = checks.nonnegative("epsilon", epsilon)
+    allowed = _checked_orders(orders)
+    theorem = _checked_conversion(conversion)
+    return larger([_delta_one(c, epsilon, conversion, theorem, allowed) for c in checked(directions)])
+
+
+def _epsilon_one(
+    composition: Composition, delta: float, conversion: str, theorem: str, orders: Floats | None
+) -> Answer:
+    if not composition.parts or delta == 1:
+        return Answer(0.0, "renyi", theorem, None, "nothing leaks" if not composition.parts else "delta = 1 is no promise")
+    remaining = remaining_delta(composition, delta)
+    if remaining is None:
+        return Answer(math.inf, "renyi", theorem, None, "the loss is infinite with probability above delta")
+    best = Answer(math.inf, "renyi", theorem)
+    if orders is None or np.isinf(orders).any():
+        best = Answer(_supremum(composition), "renyi", _PURE, math.inf)
+    if remaining > 0:
+        value, order = best_epsilon(lambda t: log_moment_upper(composition, t), remaining, conversion, orders)
+        if value < best.value:
+            best = Answer(value, "renyi", theorem, order)
+        if math.isinf(best.value):
+            raise Unanswerable(_no_finite_order(orders))
+    return best
+
+
+def _delta_one(
+    composition: Composition, epsilon: float, conversion: str, theorem: str, orders: Floats | None
+) -> Answer:
+    mass = infinity_mass(composition)[1]
+    if (orders is None or np.isinf(orders).any()) and epsilon >= _supremum(composition):
+        return Answer(mass, "renyi", _PURE, math.inf)
+    log_delta, order = best_delta(lambda t: log_moment_upper(composition, t), epsilon, conversion, orders)
+    total = up(math.exp(min(log_delta, 0.0)), 2)
+    return Answer(min(up(total + mass) if mass else total, 1.0), "renyi", theorem, order)
+
+
+def _supremum(composition: Composition) -> float:
+    """The supremum of the finite losses, rounded up."""
+    if not composition.parts:
+        return 0.0
+    exact = len(composition.parts) == 1 and composition.parts[0][1] == 1
+    return composition.supremum if exact else up(composition.supremum, 2)
+
+
+def _no_finite_order(orders: Floats | None) -> str:
+    if orders is None:
+        return "the Renyi divergences of all orders are infinite, so this framework gives no epsilon; ask the certified accountant"
+    return f"none of the orders {orders.tolist()} has a finite Renyi divergence; leave out orders= to search all of (1, inf]"
+
+
+# -- one log-moment bound, the best order ----------------------------------------------------------------------------------
+
+
+def best_epsilon(
+    log_moment: LogMoment, delta: float, conversion: str = "tightest", orders: Floats | None = None
+) -> tuple[float, float]:
+    """(epsilon, order) from an upper bound of K: min over t of (K(t) + log(1/delta) + log c(t))/t, rounded up, at least 0.
+
+    K and log c + (its linear part) are convex, so the quotient has one valley and a scan finds it. A negative quotient
+    proves the negative epsilon, hence also 0.
+    """
+    log_inverse = up(-math.log(delta), 2)
+
+    def bound(t: Floats) -> Floats:
+        k, c = log_moment(t), _log_c(t, conversion)
+        with np.errstate(invalid="ignore", over="ignore"):
+            slack = 4 * EPS * (np.abs(k) + log_inverse + np.abs(c))
+            return np.asarray(up((k + log_inverse + c + slack) / t, 2), dtype=np.float64)
+
+    t, value = _best(bound, orders)
+    return max(value, 0.0), 1 + t
+
+
+def best_delta(
+    log_moment: LogMoment, epsilon: float, conversion: str = "tightest", orders: Floats | None = None
+) -> tuple[float, float]:
+    """(log delta, order) from an upper bound of K: min over t of K(t) - t eps + log c(t), rounded up."""
+
+    def bound(t: Floats) -> Floats:
+        k, c = log_moment(t), _log_c(t, conversion)
+        with np.errstate(invalid="ignore", over="ignore"):
+            slack = 4 * EPS * (np.abs(k) + t * epsilon + np.abs(c))
+            return np.asarray(up(k - t * epsilon + c + slack, 2), dtype=np.float64)
+
+    t, value = _best(bound, orders)
+    return value, 1 + t
+
+
+def _best(bound: Callable[[Floats], Floats], orders: Floats | None) -> tuple[float, float]:
+    if orders is None:
+        return minimise(bound, _LOW, _HIGH)
+    t = orders[np.isfinite(orders)] - 1
+    if not t.size:
+        return math.inf, math.inf
+    values = bound(t)
+    i = int(np.argmin(np.where(np.isnan(values), np.inf, values)))
+    return float(t[i]), float(values[i])
+
+
+def _log_c(t: Floats, conversion: str) -> Floats:
+    """log of t^t/(1+t)^(1+t) (two terms of one sign, nothing cancels), or 0 for Mironov's form."""
+    if conversion == "mironov":
+        return np.zeros_like(t)
+    return -(t * np.log1p(1 / t) + np.log1p(t))
+
+
+def _checked_conversion(conversion: str) -> str:
+    if conversion not in CONVERSIONS:
+        raise InvalidArgument("conversion", f"one of {sorted(CONVERSIONS)}", conversion)
+    return CONVERSIONS[conversion]
+
+
+def _checked_orders(orders: Iterable[float] | None) -> Floats | None:
+    if orders is None:
+        return None
+    array = checks.reals("orders", list(orders)).ravel()
+    if not array.size or not np.all(array > 1):
+        raise InvalidArgument("orders", "a non-empty list of orders in (1, inf]", array.tolist())
+    return array

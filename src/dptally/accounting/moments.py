@@ -1,0 +1,66 @@
+"""What the frameworks take from a composed law, rounded outwards: its log-moment and its mass at infinity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dptally.checks import Floats
+from dptally.errors import InvalidType, Unanswerable
+from dptally.law import Composition
+from dptally.numerics.rounding import EPS, down, up
+
+__all__ = ["MOMENT_TRUST", "checked", "infinity_mass", "log_moment_upper", "remaining_delta"]
+
+MOMENT_TRUST = 256 * EPS  # the relative error that a law's log_moment may have; widened over in every bound
+
+
+def checked(directions: Sequence[Composition]) -> tuple[Composition, ...]:
+    """The directions as a non-empty tuple of compositions."""
+    directions = tuple(directions)
+    if not directions or not all(isinstance(composition, Composition) for composition in directions):
+        raise InvalidType("directions", "a non-empty sequence of law.Composition", directions)
+    return directions
+
+
+def log_moment_upper(composition: Composition, t: Floats) -> Floats:
+    """An upper bound of K(t), t > 0, elementwise: each law's error is counted apart, so that signs cannot hide it."""
+    total = np.zeros(t.shape)
+    size = np.zeros(t.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for law, n in composition.parts:
+            part = n * np.asarray(law.log_moment(t), dtype=np.float64)
+            total, size = total + part, size + np.abs(part)
+        bound = total + MOMENT_TRUST * size
+    return np.where(np.isnan(bound), np.inf, bound)
+
+
+def infinity_mass(composition: Composition) -> tuple[float, float]:
+    """Certified (lower, upper) bounds of P(L = inf) = 1 - prod (1 - p_j)^n_j; exact where one step alone has such mass."""
+    leaking = [(law.infinity_mass, n) for law, n in composition.parts if law.infinity_mass > 0]
+    if not leaking:
+        return 0.0, 0.0
+    if len(leaking) == 1 and leaking[0][1] == 1:
+        return leaking[0][0], leaking[0][0]
+    mass = composition.infinity_mass
+    # log1p, the product and the sum: 3 ulps of the exponent, which expm1 never magnifies; 2 more of its own
+    return max(down(mass, 8), 0.0), min(up(mass, 8), 1.0)
+
+
+def remaining_delta(composition: Composition, delta: float) -> float | None:
+    """A lower bound of delta - P(L = inf): what is left for the finite losses; None where delta is certainly too small.
+
+    Where delta and the mass agree to rounding the question has no certain answer and is refused.
+    """
+    lower, upper = infinity_mass(composition)
+    if upper == 0:
+        return delta
+    if delta < lower:
+        return None
+    if delta < upper:
+        raise Unanswerable(
+            f"delta {delta!r} equals the probability {upper!r} of an infinite loss to within rounding; ask for a larger delta"
+        )
+    return 0.0 if delta == upper else max(math.nextafter(delta - upper, 0.0), 0.0)
