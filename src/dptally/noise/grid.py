@@ -1,0 +1,134 @@
+"""Laplace and Gaussian noise for real answers, on a grid of powers of two that does not depend on the data.
+
+The answer is rounded to the grid first, then an integer number of grid steps is added. Both are exact. So the
+released number is a multiple of the grid whatever the data were: its lowest bits carry nothing [Mironov 2012;
+Haney et al. 2022]. What accounts for it is the discrete mechanism in units of the grid, with sensitivity
+ceil(sensitivity / grid): rounding is floor(x / grid + 1/2), and |x - y| <= k implies |floor(x + 1/2) -
+floor(y + 1/2)| <= k for every integer k.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dptally.checks import Floats
+from dptally.errors import InvalidArgument, InvalidType
+from dptally.noise import parameters
+from dptally.noise.parameters import Exact
+from dptally.noise.samplers import discrete_gaussian, discrete_laplace
+from dptally.noise.source import SYSTEM, ByteSource
+
+__all__ = ["from_grid", "grid_gaussian", "grid_laplace", "grid_sensitivity", "natural_grid", "to_grid"]
+
+_NARROW = float(1 << 61)
+
+
+def natural_grid(scale: Exact) -> Fraction:
+    """The largest power of two that is at most scale / 1024: fine beside the noise, and chosen by the noise
+    alone.
+
+    >>> natural_grid(20)
+    Fraction(1, 64)
+    """
+    ratio = parameters.positive("scale", scale) / 1024
+    exponent = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    return Fraction(2) ** (exponent if Fraction(2) ** exponent <= ratio else exponent - 1)
+
+
+def grid_sensitivity(sensitivity: Exact, grid: Exact) -> int:
+    """How many grid steps the rounded answer of one query can move: ceil(sensitivity / grid).
+
+    >>> grid_sensitivity(1, 0.25), grid_sensitivity(0.3, 0.25)
+    (4, 2)
+    """
+    exponent = parameters.power_of_two("grid", grid)
+    return math.ceil(parameters.positive("sensitivity", sensitivity) / Fraction(2) ** exponent)
+
+
+def to_grid(values: object, exponent: int) -> NDArray[Any]:
+    """floor(x / 2^exponent + 1/2) for each value, exactly; Python integers where 64 bits may not do."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iuf":
+        raise InvalidType("values", "real numbers", array.dtype)
+    array = array.astype(np.float64) if array.dtype.kind == "f" else array
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InvalidArgument("values", "finite", "a value that is not")
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore", under="ignore"):
+            steps = np.ldexp(array, -exponent)  # exact, unless it overflows (caught) or is far below 1/2
+        if not (np.abs(steps) < _NARROW).all():
+            return _to_grid_wide(array, exponent)
+        floor = np.floor(steps)
+        # the difference is rounded monotonically and 1/2 is a double, so the comparison is exact
+        return np.asarray(floor.astype(np.int64) + (steps - floor >= 0.5))
+    if exponent == 0 and array.dtype != np.uint64:
+        return array.astype(np.int64)
+    return _to_grid_wide(array, exponent)
+
+
+def _to_grid_wide(array: NDArray[Any], exponent: int) -> NDArray[Any]:
+    step = Fraction(2) ** exponent
+    flat = [math.floor(Fraction(x) / step + Fraction(1, 2)) for x in array.ravel().tolist()]
+    out = np.empty(len(flat), dtype=object)
+    out[:] = flat
+    return out.reshape(array.shape)
+
+
+def from_grid(units: Any, exponent: int) -> Any:
+    """units * 2^exponent as the nearest double: a rounding of what is already private."""
+    with np.errstate(over="ignore", under="ignore"):
+        doubles = np.asarray(units).astype(np.float64)
+        return np.ldexp(doubles, exponent)
+
+
+@overload
+def grid_laplace(values: float, scale: Exact, grid: Exact, *, _source: ByteSource = ...) -> float: ...
+@overload
+def grid_laplace(values: Floats, scale: Exact, grid: Exact, *, _source: ByteSource = ...) -> Floats: ...
+def grid_laplace(values: Any, scale: Exact, grid: Exact, *, _source: ByteSource = SYSTEM) -> Any:
+    """Round each value to the grid and add discrete Laplace noise of scale ``scale`` (in the values' units)
+    on the grid.
+
+    Accounted for by DiscreteLaplace(scale / grid, sensitivity=ceil(sensitivity / grid)).
+
+    >>> (grid_laplace(0.3, scale=2, grid=0.25) * 4).is_integer()
+    True
+    """
+    exponent = parameters.power_of_two("grid", grid)
+    ratio = parameters.positive("scale", scale) / Fraction(2) ** exponent
+    units = to_grid(values, exponent)
+    noise = discrete_laplace(ratio, units.size, _source=_source)
+    return _noisy(units, noise, exponent)
+
+
+@overload
+def grid_gaussian(values: float, sigma: Exact, grid: Exact, *, _source: ByteSource = ...) -> float: ...
+@overload
+def grid_gaussian(values: Floats, sigma: Exact, grid: Exact, *, _source: ByteSource = ...) -> Floats: ...
+def grid_gaussian(values: Any, sigma: Exact, grid: Exact, *, _source: ByteSource = SYSTEM) -> Any:
+    """Round each value to the grid and add discrete Gaussian noise of deviation ``sigma`` (in the values'
+    units) on the grid.
+
+    Accounted for by DiscreteGaussian(sigma / grid, sensitivity=ceil(sensitivity / grid)).
+
+    >>> (grid_gaussian(0.3, sigma=2, grid=0.25) * 4).is_integer()
+    True
+    """
+    exponent = parameters.power_of_two("grid", grid)
+    ratio = parameters.positive("sigma", sigma) / Fraction(2) ** exponent
+    units = to_grid(values, exponent)
+    noise = discrete_gaussian(ratio, units.size, _source=_source)
+    return _noisy(units, noise, exponent)
+
+
+def _noisy(units: NDArray[Any], noise: NDArray[Any], exponent: int) -> Any:
+    wide = units.dtype == object or noise.dtype == object or bool((np.abs(noise) >= 1 << 61).any())
+    if wide:
+        units, noise = units.astype(object), noise.astype(object)
+    out = from_grid(units + noise.reshape(units.shape), exponent)
+    return float(out) if np.ndim(out) == 0 else out

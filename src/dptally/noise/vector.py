@@ -1,0 +1,193 @@
+"""The samplers for arrays: 64-bit integers, exact rejection, every product's width known before it is formed.
+
+The algorithms are those of ``scalar.py``; here a whole array takes each step together and only the undecided
+elements go on. No float appears. Callers hand over parameters that fit (``laplace_fits``, ``gaussian_fits``);
+rare wide elements are finished in Python integers, so a width never changes a distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dptally.noise import scalar
+from dptally.noise.source import ByteSource
+
+__all__ = ["below", "bernoulli", "bernoulli_exp", "gaussian", "gaussian_fits", "laplace", "laplace_fits"]
+
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+BLOCK = 1 << 15  # elements at a time: the working arrays stay in the processor's cache
+WIDEST = (1 << 63) - 1
+_ROOT = math.isqrt(WIDEST)
+
+
+def _words(source: ByteSource, count: int, dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
+    return np.frombuffer(source.take(count * np.dtype(dtype).itemsize), dtype=dtype)
+
+
+def below(source: ByteSource, bound: int, count: int) -> Integers:
+    """Uniform on {0, ..., bound - 1}, 1 <= bound <= 2^63."""
+    if bound == 1:
+        return np.zeros(count, dtype=np.int64)
+    out = np.empty(count, dtype=np.int64)
+    filled = 0
+    while filled < count:
+        drawn = _attempt(source, bound, count - filled)
+        out[filled : filled + len(drawn)] = drawn
+        filled += len(drawn)
+    return out
+
+
+def _attempt(source: ByteSource, bound: int, count: int) -> NDArray[Any]:
+    """Uniform draws below the bound: those of ``count`` proposals that were not rejected."""
+    if bound > 1 << 32:
+        words = _words(source, count, np.uint64) >> np.uint64(64 - (bound - 1).bit_length())
+        return words[words < np.uint64(bound)].view(np.int64)
+    if bound <= 1 << 10:
+        return _scaled(_words(source, count, np.uint16).astype(np.uint32), bound, 16)
+    return _scaled(_words(source, count, np.uint32).astype(np.uint64), bound, 32)
+
+
+def _scaled(words: NDArray[Any], bound: int, bits: int) -> NDArray[Any]:
+    """The high half of word * bound, redrawn where the low half is among the 2^bits mod bound left over.
+
+    [Lemire 2019, Fast random integer generation in an interval, Alg. 5]: each result has the same number of
+    words. The product is below 2^(2 bits): bound <= 2^10 with 16-bit words, bound <= 2^32 with 32-bit words.
+    """
+    kind = words.dtype.type
+    product = words * kind(bound)
+    high = product >> kind(bits)
+    left_over = (1 << bits) % bound
+    if left_over:
+        high = high[(product & kind((1 << bits) - 1)) >= kind(left_over)]
+    return np.asarray(high)
+
+
+def bernoulli(source: ByteSource, numerators: Integers, denominator: int) -> Flags:
+    """True with probability numerator / denominator, elementwise."""
+    return below(source, denominator, len(numerators)) < numerators
+
+
+def _exp_of_fraction(source: ByteSource, numerators: Integers, denominator: int) -> Flags:
+    """True with probability exp(-numerator / denominator), an exponent in [0, 1]; see the scalar twin."""
+    result = np.zeros(len(numerators), dtype=np.bool_)
+    active = np.arange(len(numerators))
+    k = 1
+    while len(active):
+        alive = active if k == 1 else active[below(source, k, len(active)) == 0]
+        alive = alive[bernoulli(source, numerators[alive], denominator)]
+        if k % 2 == 1:  # those that stop here are True
+            result[active] = True
+            result[alive] = False
+        active = alive
+        k += 1
+    return result
+
+
+def _exp_of_one(source: ByteSource, count: int) -> Flags:
+    """True with probability exp(-1)."""
+    result = np.zeros(count, dtype=np.bool_)
+    active = np.arange(count)
+    k = 2
+    while len(active):
+        alive = active[below(source, k, len(active)) == 0]
+        if k % 2 == 1:
+            result[active] = True
+            result[alive] = False
+        active = alive
+        k += 1
+    return result
+
+
+def _runs_of_exp_of_one(source: ByteSource, count: int) -> Integers:
+    """How many coins of bias exp(-1) succeed before the first that fails."""
+    result = np.zeros(count, dtype=np.int64)
+    active = np.arange(count)
+    while len(active):
+        active = active[_exp_of_one(source, len(active))]
+        result[active] += 1
+    return result
+
+
+def bernoulli_exp(source: ByteSource, wholes: Integers, rests: Integers, denominator: int) -> Flags:
+    """True with probability exp(-(whole + rest / denominator)), elementwise."""
+    result = _exp_of_fraction(source, rests, denominator)
+    active = np.flatnonzero(result & (wholes > 0))
+    left = wholes[active]
+    while len(active):
+        alive = _exp_of_one(source, len(active))
+        result[active[~alive]] = False
+        going_on = alive & (left > 1)
+        active, left = active[going_on], left[going_on] - 1
+    return result
+
+
+def laplace_fits(numerator: int, denominator: int) -> bool:
+    """Whether the scale numerator / denominator is narrow enough for ``laplace``."""
+    return numerator <= 1 << 54 and denominator <= 1 << 62
+
+
+def laplace(source: ByteSource, numerator: int, denominator: int, count: int) -> NDArray[Any]:
+    """``count`` discrete Laplace draws of scale numerator / denominator.  [CKS 2020, Alg. 2]"""
+    kept: list[NDArray[Any]] = []
+    missing = count
+    while missing > 0:
+        drawn = _laplace_attempt(source, numerator, denominator, min(BLOCK, int(1.75 * missing) + 16))
+        kept.append(drawn[:missing])
+        missing -= len(kept[-1])
+    return np.concatenate(kept) if kept else np.zeros(0, dtype=np.int64)
+
+
+def _laplace_attempt(source: ByteSource, numerator: int, denominator: int, count: int) -> NDArray[Any]:
+    low = below(source, numerator, count)
+    low = low[_exp_of_fraction(source, low, numerator)]
+    high = _runs_of_exp_of_one(source, len(low))
+    if (int(high.max(initial=0)) + 1) * numerator <= WIDEST:
+        size: NDArray[Any] = _floor_divide(low + numerator * high, denominator)
+    else:  # less likely than exp(-500), and still exact
+        size = (low.astype(object) + numerator * high.astype(object)) // denominator
+        size = size if max(size) > WIDEST else size.astype(np.int64)
+    negative = below(source, 2, len(size)) == 1
+    keep = ~(negative & (size == 0))  # zero has one sign only
+    return np.asarray(np.where(negative, -size, size)[keep])
+
+
+def _floor_divide(values: Integers, divisor: int) -> Integers:
+    if divisor & (divisor - 1) == 0:
+        return values >> (divisor.bit_length() - 1)
+    return values // divisor
+
+
+def _gaussian_constants(numerator: int, denominator: int) -> tuple[int, int, int]:
+    scale = math.isqrt(numerator // denominator) + 1
+    return scale, denominator * scale, 2 * numerator * denominator * scale * scale
+
+
+def gaussian_fits(numerator: int, denominator: int) -> bool:
+    """Whether this variance is narrow enough for ``gaussian``: draws up to 40 scales stay in 64 bits."""
+    scale, step, bottom = _gaussian_constants(numerator, denominator)
+    return bottom <= WIDEST and 40 * scale * step + numerator <= _ROOT
+
+
+def gaussian(source: ByteSource, numerator: int, denominator: int, count: int) -> NDArray[Any]:
+    """``count`` discrete Gaussian draws of variance numerator / denominator.  [CKS 2020, Alg. 3]"""
+    scale, step, bottom = _gaussian_constants(numerator, denominator)
+    widest = (_ROOT - numerator) // step
+    kept: list[NDArray[Any]] = []
+    missing = count
+    while missing > 0:
+        drawn = laplace(source, scale, 1, min(BLOCK, 2 * missing + 16))
+        narrow = np.abs(drawn) <= widest
+        squares = np.square(np.abs(drawn[narrow].astype(np.int64)) * step - numerator)
+        accepted = np.zeros(len(drawn), dtype=np.bool_)
+        accepted[narrow] = bernoulli_exp(source, squares // bottom, squares % bottom, bottom)
+        for i in np.flatnonzero(~narrow):  # beyond 40 scales: exp(-40) and less
+            accepted[i] = scalar.bernoulli_exp(source, (abs(int(drawn[i])) * step - numerator) ** 2, bottom)
+        kept.append(drawn[accepted][:missing])
+        missing -= len(kept[-1])
+    return np.concatenate(kept) if kept else np.zeros(0, dtype=np.int64)
