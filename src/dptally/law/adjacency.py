@@ -1,10 +1,10 @@
-"""Which datasets are neighbours. One enum, printed in every report."""
+"""Which datasets are neighbours, and on which side of the pair the record stands. Printed in every report."""
 
 from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["ADD_REMOVE", "REPLACE", "Adjacency"]
+__all__ = ["ADD_REMOVE", "REPLACE", "Adjacency", "Side"]
 
 
 class Adjacency(Enum):
@@ -12,6 +12,16 @@ class Adjacency(Enum):
 
     ADD_REMOVE = "add-remove"
     REPLACE = "replace"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Side(Enum):
+    """REMOVE: the loss of (with the record, without it). ADD: the loss of (without it, with it)."""
+
+    REMOVE = "remove"
+    ADD = "add"
 
     def __repr__(self) -> str:
         return self.name
