@@ -1,0 +1,247 @@
+r"""Certified tilted inversion: delta(eps) as a short trapezoid sum on a contour through the saddle point.
+
+With phi the characteristic function of the loss tilted by theta > 0, and h(eps) = e^{theta eps - K(theta)} delta(eps),
+
+    h(eps) = 1/(2 pi) \int phi(u) e^{-iu eps} / ((theta + iu)(theta + 1 + iu)) du .
+
+The trapezoid sum of step Delta = 2 pi / P equals the sum over m of h(eps + m P)  [Poisson summation]; all of its terms are
+nonnegative, so it is an upper bound and exceeds h by at most the aliasing bound. Everything is relative to
+e^{K - theta eps}: delta = 1e-300 is as easy as 1e-5. Derivations: docs/certificates.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dptally.law import Composition
+from dptally.law.characteristic import Characteristic, MomentTable
+from dptally.numerics.complexes import log1p_complex
+from dptally.numerics.rounding import EPS
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+__all__ = ["Inversion", "invert"]
+
+#: tilts at which K is tabulated, block after block until the saddle is passed: ratio sqrt 2, from 1e-4
+_BLOCKS = tuple(2.0 ** (np.arange(a, b) / 2.0) for a, b in ((-26, 7), (7, 13), (13, 19), (19, 25), (25, 31), (31, 41)))
+_RELATIVE = 1e-14  # what each truncation may cost, relative to delta
+_MOST_TERMS = 1 << 17
+_MOST_EDGES = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Inversion:
+    """The nodes of one contour: evaluates log delta at any eps with certified bounds. Finite losses only."""
+
+    theta: float
+    log_moment: float
+    log_moment_error: float
+    centre: float
+    step: float
+    terms: Complexes  # phi(u_k) / ((theta + iu)(theta + 1 + iu)), the k = 0 term halved
+    noise: float  # bound of the sum's error from the errors of phi
+    phase_noise: float  # the part of that error that grows with |eps - centre|
+    tail: float
+    tilts: MomentTable
+
+    def _sum(self, epsilon: float) -> tuple[float, float]:
+        """(G, slope term): the sum for h, and the same without the factor 1/(theta + iu)."""
+        k = np.arange(len(self.terms))
+        rotated = self.terms * np.exp(-1j * (self.step * (epsilon - self.centre)) * k)
+        value = self.step / math.pi * float(rotated.real.sum())
+        u = self.step * k
+        slope = self.step / math.pi * float((rotated * (self.theta + 1j * u)).real.sum())
+        return value, slope
+
+    def _alias(self, epsilon: float) -> float:
+        """sum over m != 0 of h(eps + mP), by delta(x) <= e^{K(s) - s x}: s > theta for m > 0, 0 <= s < theta for m < 0."""
+        period = 2 * math.pi / self.step
+        s, k = self.tilts.theta, self.tilts.moment + self.tilts.error
+        base = self.log_moment - self.log_moment_error
+        above, below = s > self.theta, s < self.theta
+        gap = s[above] - self.theta
+        right = k[above] - base - gap * (epsilon + period) - np.log(-np.expm1(-gap * period))
+        gap = np.append(self.theta - s[below], self.theta)
+        left = np.append(k[below], 0.0) - base + gap * (epsilon - period) - np.log(-np.expm1(-gap * period))
+        return math.exp(min(0.0, float(right.min()) if right.size else 0.0)) + math.exp(min(0.0, float(left.min())))
+
+    def log_delta(self, epsilon: float) -> tuple[float, float, float]:
+        """(lower, upper, slope): certified bounds of log delta(eps), and an estimate of -d log delta / d eps."""
+        value, slope = self._sum(epsilon)
+        error = self.tail + self.noise + self.phase_noise * (abs(epsilon) + abs(self.centre))
+        upper = value + error
+        lower = value - error - self._alias(epsilon)
+        base = self.log_moment - self.theta * epsilon
+        base_error = self.log_moment_error + 4 * EPS * (abs(self.log_moment) + abs(self.theta * epsilon))
+        high = base + math.log(upper) + base_error + 4 * EPS * abs(math.log(upper)) if upper > 0 else -math.inf
+        low = base + math.log(lower) - base_error - 4 * EPS * abs(math.log(lower)) if lower > 0 else -math.inf
+        rate = slope / value if value > 0 and slope > 0 else self.theta
+        return low, min(high, 0.0), rate
+
+
+def tabulate_at(composition: Composition, theta: Floats) -> MomentTable:
+    """K of the whole composition at these tilts."""
+    moment, error, first, second = np.zeros((4, len(theta)))
+    for law, count in composition.parts:
+        table = law.moment_table(theta)
+        moment += count * table.moment
+        error += count * (table.error + 2 * EPS * np.abs(table.moment))
+        first += count * table.first
+        second += count * table.second
+    return MomentTable(theta, moment, error + EPS * len(composition.parts) * np.abs(moment), first, second)
+
+
+def tabulate(composition: Composition, passed: Callable[[MomentTable], bool]) -> MomentTable:
+    """K at increasing tilts, until ``passed`` says that the table reaches far enough or K becomes infinite."""
+    columns = np.zeros((5, 0))
+    for theta in _BLOCKS:
+        block = tabulate_at(composition, theta)
+        rows = np.array([block.theta, block.moment, block.error, block.first, block.second])
+        keep = np.isfinite(rows).all(axis=0)
+        columns = np.concatenate((columns, rows[:, keep]), axis=1)
+        if not keep.all() or passed(MomentTable(*columns)):
+            break
+    return MomentTable(*columns)
+
+
+def merged(*tables: MomentTable) -> MomentTable:
+    """One table with the rows of all, in order of theta."""
+    columns = [np.concatenate(rows) for rows in zip(*((t.theta, t.moment, t.error, t.first, t.second) for t in tables), strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return MomentTable(*(column[order] for column in columns))
+
+
+def _crossing(theta: Floats, value: Floats) -> float:
+    """Where ``value``, positive at first, becomes negative, by interpolation in log theta; an end of the table if nowhere."""
+    below = np.nonzero(value <= 0)[0]
+    if not below.size:
+        return float(theta[-1])
+    i = int(below[0])
+    if i == 0:
+        return float(theta[0])
+    share = value[i - 1] / (value[i - 1] - value[i])
+    return float(theta[i - 1] * (theta[i] / theta[i - 1]) ** share)
+
+
+def _log_size(table: MomentTable) -> Floats:
+    """The saddle-point approximation of log delta at the eps whose saddle is theta."""
+    theta = table.theta
+    spread = np.maximum(table.second, 0.0) + theta**-2 + (1 + theta) ** -2
+    return np.asarray(table.moment - theta * _saddle_epsilon(table) - np.log(theta * (1 + theta)) - 0.5 * np.log(2 * np.pi * spread))
+
+
+def _saddle_epsilon(table: MomentTable) -> Floats:
+    return np.asarray(table.first - 1 / table.theta - 1 / (1 + table.theta))
+
+
+def saddle_for_delta(table: MomentTable, log_delta: float) -> float:
+    """theta whose saddle-point approximation of delta is the target. Any theta is valid; this one is efficient."""
+    return _crossing(table.theta, _log_size(table) - log_delta)
+
+
+def saddle_for_epsilon(table: MomentTable, epsilon: float) -> float:
+    """theta that minimises K - theta eps - log theta(1 + theta)."""
+    return _crossing(table.theta, epsilon - _saddle_epsilon(table))
+
+
+def _period(tilts: MomentTable, theta: float, log_moment: float, epsilon: float, log_size: float) -> float:
+    """P for which the aliasing bound is below _RELATIVE times the integral (log_size)."""
+    need = -math.log(_RELATIVE) - log_size
+    above, below = tilts.theta > theta * 1.0001, tilts.theta < theta * 0.9999
+    right = (need + tilts.moment[above] - log_moment) / (tilts.theta[above] - theta) - epsilon
+    left = (need + np.append(tilts.moment[below], 0.0) - log_moment) / (theta - np.append(tilts.theta[below], 0.0)) + epsilon
+    bound = max(float(right.min()) if right.size else math.inf, float(left.min()))
+    return max(bound, 0.0) * 1.02 + 1e-3 / theta
+
+
+Parts = list[tuple[Characteristic, int]]
+
+
+def _cut_off(composition: Composition, theta: float, guess: float, log_tolerance: float) -> tuple[float, float]:
+    """(U, log B) with |phi| <= B for every u >= U: the first U on a geometric grid with B / U below the tolerance."""
+    for start in (guess, 5 * guess, 25 * guess, 125 * guess, 625 * guess):
+        u = start * 1.25 ** np.arange(8.0)
+        total = np.zeros_like(u)
+        for law, count in composition.parts:
+            total += count * law.log_decay(theta, u)
+        good = np.nonzero(total - np.log(u) <= log_tolerance)[0]
+        if good.size:
+            return float(u[good[0]]), float(total[good[0]])
+    return float(u[-1]), float(total[-1])
+
+
+def invert(composition: Composition, tilts: MomentTable, at: MomentTable, epsilon: float | None = None) -> Inversion | None:
+    """Nodes at the tilt of the one-row table ``at``, good for eps near ``epsilon`` (default: the saddle's).
+
+    None where the error bounds cannot be met.
+    """
+    theta, moment, variance, centre = (float(x[0]) for x in (at.theta, at.moment, at.second, at.first))
+    log_count = math.log(composition.steps)
+    spread = variance + theta**-2 + (1 + theta) ** -2
+    saddle = centre - 1 / theta - 1 / (1 + theta)
+    eps = saddle if epsilon is None else epsilon
+    log_size = -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread) - min(0.5 * (eps - saddle) ** 2 / spread, 60.0)
+    period = _period(tilts, theta, moment, eps, log_size)
+    if not math.isfinite(period):
+        return None
+    log_cut = math.log(_RELATIVE) + log_size
+    cut, log_bound = _cut_off(composition, theta, math.sqrt(2 * max(1.0, -log_cut) / max(variance, 1e-300)), log_cut)
+    step = 2 * math.pi / period
+    number = math.ceil(cut / step) + 1
+    if number > _MOST_TERMS:
+        return None
+    main = _characteristics(composition, theta, step * number, math.log(1e-15) - log_count)
+    return None if main is None else _assemble(main, tilts, theta, step, number, log_bound)
+
+
+def _characteristics(composition: Composition, theta: float, reach: float, log_tolerance: float) -> Parts | None:
+    parts = []
+    for law, count in composition.parts:
+        char = law.characteristic(theta, reach, log_tolerance)
+        if char is None:
+            return None
+        parts.append((char, count))
+    return parts
+
+
+def _assemble(parts: Parts, tilts: MomentTable, theta: float, step: float, number: int, log_bound: float) -> Inversion:
+    """Evaluate phi of every part on the grid and add up values and error bounds."""
+    u = step * np.arange(number)
+    log_phi = np.zeros(number, dtype=np.complex128)
+    growth = np.zeros(number)
+    log_moment, moment_error, centre, centre_size = [], 0.0, [], 0.0
+    for char, count in parts:
+        minus_one, error = char.on_grid(step, number)
+        part = log1p_complex(minus_one)
+        log_phi += count * part
+        # |prod (a_j + e_j) - prod a_j| <= prod(|a_j| + e_j) - prod |a_j|; the logarithm itself errs by 2 ulps of |log|
+        growth += count * (np.log1p(error * np.exp(-part.real)) + 4 * EPS * (np.abs(part) + np.abs(minus_one)))
+        log_moment.append(count * char.log_moment)
+        moment_error += count * char.log_moment_error + EPS * abs(count * char.log_moment)
+        centre.append(count * char.centre)
+        centre_size += abs(count * char.centre)
+    z = theta + 1j * u
+    kernel = 1.0 / (z * (z + 1))
+    terms = np.exp(log_phi) * kernel
+    size = np.abs(terms)
+    terms[0] *= 0.5
+    size[0] *= 0.5
+    rounding = np.expm1(np.minimum(growth, 700.0)) + EPS * (number + 24 + np.abs(log_phi)) + 4 * EPS * u * centre_size
+    return Inversion(
+        theta=theta,
+        log_moment=math.fsum(log_moment),
+        log_moment_error=moment_error + 2 * EPS * sum(abs(x) for x in log_moment),
+        centre=math.fsum(centre),
+        step=step,
+        terms=terms,
+        noise=float(step / math.pi * np.dot(size, rounding)) * 1.02,
+        phase_noise=float(step / math.pi * np.dot(size, 4 * EPS * u)) * 1.02,
+        tail=math.exp(log_bound) / (math.pi * float(u[-1])) * 1.02,
+        tilts=tilts,
+    )

@@ -1,0 +1,275 @@
+r"""Quadrature nodes for the Poisson-sampled Gaussian, with every error bounded.
+
+With t ~ N(0, 1), w = t/s - 1/(2 s^2), s = sigma/sensitivity and A(t) = 1 - q + q e^w, the moment of order zeta is
+M(zeta) = E A(t)^zeta; the remove direction has K(z) = log M(1 + z) and loss log A, the add direction K(z) = log M(-z) and
+loss -log A. The trapezoid rule of step h on the whole line errs by at most 2 N(a) / (e^{2 pi a / h} - 1) for any a below
+pi s, where A has no zero and N(a) bounds the integral of the modulus on Im t = +-a  [Trefethen, Weideman 2014, Thm. 5.1].
+The certificates are derived line by line in docs/certificates.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_ndtr
+
+from dptally.law.characteristic import MomentTable, NodeCharacteristic
+from dptally.numerics.rounding import EPS
+
+Floats = NDArray[np.float64]
+
+__all__ = ["SampledGaussianNodes"]
+
+_CELL = 0.25  # width of the coarse cells on which bounds (not values) are computed
+_HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
+_MAX_NODES = 20_000
+_HIGHEST = 4.0  # how far a contour is moved at the most
+
+
+@dataclass(frozen=True, slots=True)
+class SampledGaussianNodes:
+    """The kernel of one direction: ``rate`` q in (0, 1), noise-to-sensitivity ratio ``scale`` s, ``remove`` or add."""
+
+    rate: float
+    scale: float
+    remove: bool
+
+    def log_a(self, t: Floats) -> Floats:
+        """log A(t), relatively accurate near A = 1."""
+        w = t / self.scale - 0.5 / self.scale**2
+        moderate = np.log1p(self.rate * np.expm1(np.minimum(w, 30.0)))
+        if float(w[-1]) <= 30.0:  # callers pass increasing t
+            return moderate
+        large = w + math.log(self.rate) + np.log1p((1 - self.rate) / self.rate * np.exp(-np.maximum(w, 30.0)))
+        return np.where(w > 30.0, large, moderate)
+
+    def share(self, t: Floats) -> Floats:
+        """s(t) = q e^w / A, the posterior probability of having been sampled; d log A / dt = s / scale."""
+        offset = math.log(self.rate) - math.log1p(-self.rate)
+        return np.asarray(expit(t / self.scale - 0.5 / self.scale**2 + offset))
+
+    def order(self, theta: float) -> float:
+        """zeta of the tilt theta."""
+        return 1.0 + theta if self.remove else -theta
+
+    def moments(self, theta: Floats) -> MomentTable:
+        """K(theta) for many real theta >= 0, bounds of its absolute error, K' and K''. One coarse grid serves all.
+
+        For real zeta >= 0, |A(t + ia)| <= A(t), so N(a) <= e^{a^2/2} M; for zeta < 0, |A(t + ia)| >= A(t) cos(a / 2s)
+        gives the further factor cos(a/2s)^{zeta}. Ranges as in :meth:`_ends`.
+        """
+        zeta = 1.0 + theta if self.remove else -theta
+        left, right = self._ends(float(np.max(theta)), math.log(1e-20), None)
+        h = min(0.5, 0.25 * math.pi * self.scale)
+        if not self.remove:  # the tilted mass narrows as theta grows
+            h = min(h, 0.9 * self.scale / math.sqrt(float(theta.max())))
+        h = 2.0 ** math.floor(math.log2(h))
+        if (right - left) / h > _MAX_NODES:
+            return MomentTable(theta, *np.full((4, len(theta)), math.inf))
+        t = h * np.arange(math.floor(left / h), math.ceil(right / h) + 1)
+        loss = self.log_a(t)
+        exponent = (-0.5 * t * t)[None, :] + zeta[:, None] * loss[None, :]
+        top = exponent.max(axis=1)
+        weights = np.exp(exponent - top[:, None])
+        total = weights.sum(axis=1)
+        first = (weights @ loss) / total
+        second = (weights @ (loss * loss)) / total - first * first
+        k = top + np.log(total) + math.log(h) - _HALF_LOG_TAU
+        a = np.minimum(self.scale * np.array([0.03, 0.1, 0.25, 0.5, 1.0, 1.6, 2.2, 2.8]), 2 * math.pi / h)
+        growth = 0.5 * a * a - 2 * math.pi * a / h
+        shrink = -np.log(np.cos(0.5 * a / self.scale))
+        log_defect = (growth[None, :] + np.maximum(0.0, -zeta)[:, None] * shrink[None, :]).min(axis=1)
+        rounding = EPS * (len(t) + 8 + 4 * np.abs(zeta) * (1 + np.abs(loss).max()) + (t * t).max() + 4 * np.abs(k))
+        error = 2.2 * np.exp(np.minimum(log_defect, 0.0)) + rounding + 1e-18
+        return MomentTable(theta, k, error, first if self.remove else -first, second)
+
+    def _ends(self, theta: float, log_tolerance: float, log_moment: float | None) -> tuple[float, float]:
+        """[left, right] outside of which the mass of phi(t) A^zeta, as an integral and as a sum, is below the tolerance.
+
+        Relative to M(zeta) >= 1 (Jensen: E A = 1 and zeta is outside (0, 1)). Also outside of which phi(t) itself is.
+        Remove: A <= 1 left of 1/(2s), so the left tail is below Phi(left). On the right A <= e^w (q + (1-q) e^{-w(R)}), so
+        the tail is below (q + (1-q)e^{-w(R)})^zeta e^{(zeta^2 - zeta)/(2 s^2)} times a normal tail about zeta/s.
+        Add: A >= 1 - q and A >= q e^w bound the left tail by (1-q)^-theta Phi(left) and by
+        q^-theta e^{theta (theta+1)/(2 s^2)} Phi(left + theta/s); A >= 1 right of 1/(2s).
+        """
+        k = 0.0 if log_moment is None else log_moment
+        plain = math.sqrt(2 * -log_tolerance)
+        if self.remove:
+            zeta = 1 + theta
+            left = -plain
+            top = zeta / self.scale
+            base = max(top, plain, 0.5 / self.scale)
+            log_gauss = (zeta * zeta - zeta) / (2 * self.scale**2)
+            w_base = base / self.scale - 0.5 / self.scale**2
+            excess = log_gauss + zeta * math.log(self.rate + (1 - self.rate) * math.exp(-max(w_base, 0.0))) - k
+            last = base + math.sqrt(2 * (max(0.0, excess) - log_tolerance)) + 1.0  # certainly far enough: shrink falls with R
+            candidates = np.linspace(max(plain, 0.5 / self.scale), last, 64)
+            w = candidates / self.scale - 0.5 / self.scale**2
+            shrink = np.log(self.rate + (1 - self.rate) * np.exp(-np.maximum(w, 0.0)))
+            tail = zeta * shrink + log_gauss + np.logaddexp(
+                log_ndtr(top - candidates), -0.5 * np.maximum(0.0, candidates - top) ** 2 - _HALF_LOG_TAU
+            )
+            fits = tail - k <= log_tolerance
+            return left, float(candidates[int(np.argmax(fits))] if fits.any() else last)
+        first = math.sqrt(2 * (-log_tolerance - theta * math.log1p(-self.rate)))
+        second_mass = -theta * math.log(self.rate) + theta * (theta + 1) / (2 * self.scale**2)
+        second = theta / self.scale + math.sqrt(2 * max(0.0, -log_tolerance + second_mass - k))
+        return -max(plain, min(first, second)), max(plain, 0.5 / self.scale)
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> NodeCharacteristic | None:
+        """Nodes that represent phi(u), |u| <= reach, to exp(log_tolerance); None where that needs too many."""
+        s, zeta = self.scale, self.order(theta)
+        left, right = self._ends(theta, log_tolerance, None)
+        grid = _CELL * np.arange(math.floor(left / _CELL), math.ceil(right / _CELL) + 1)
+        if len(grid) > _MAX_NODES:
+            return None
+        log_a, share = self.log_a(grid), self.share(grid)
+        log_f = -0.5 * grid * grid + zeta * log_a - _HALF_LOG_TAU
+        top = float(log_f.max())
+        log_mass = top + math.log(np.exp(log_f - top).sum() * _CELL)  # close to K; the certified K comes below
+        middle = np.minimum(0.25, share[1:] * (1 - share[:-1]))  # sup of s(1-s) on a cell
+        curvature = 1.0 + max(0.0, -zeta) * middle / (s * s)
+        cell_log = np.maximum(log_f[:-1], log_f[1:]) + curvature * (_CELL**2 / 8) + math.log(_CELL)
+        step = self._step(grid, cell_log, middle, zeta, reach, log_tolerance, log_mass)
+        if (right - left) / step > _MAX_NODES:
+            return None
+        t = step * np.arange(math.floor(left / step), math.ceil(right / step) + 1)
+        loss = self.log_a(t)
+        share_t = self.share(t)
+        sloppy_w = share_t * (2 * np.abs(t) / s + 2 / s**2 + 2 * abs(math.log(self.rate)))
+        loss_error = EPS * (2 * np.abs(loss) + 4 * np.abs(np.expm1(-loss)) + sloppy_w)
+        exponent = -0.5 * t * t + zeta * loss
+        weight_error = EPS * (t * t + 3 * np.abs(zeta * loss) + 8) + abs(zeta) * loss_error
+        top = float(exponent.max())
+        raw = np.exp(exponent - top)
+        total = float(raw.sum())
+        weights = raw / total
+        defect = 2.2 * math.exp(log_tolerance)  # numerator and denominator, integral error; tails are counted below
+        tails = 4 * math.exp(log_tolerance)
+        log_moment, moment_error = self._log_moment(t, step, loss, zeta, exponent, top, total, weight_error, loss_error)
+        moment_error += defect + tails
+        sign = 1.0 if self.remove else -1.0
+        centre = float(np.dot(weights, loss))
+        centred = loss - centre
+        loss_error = loss_error + EPS * (np.abs(loss) + abs(centre))
+        return NodeCharacteristic(
+            losses=sign * centred,
+            weights=weights,
+            loss_error=loss_error,
+            weight_error=weight_error,
+            defect=defect + tails,
+            log_moment=log_moment,
+            log_moment_error=moment_error,
+            centre=sign * centre,
+        )
+
+    def _step(
+        self, grid: Floats, cell_log: Floats, middle: Floats, zeta: float, reach: float, log_tolerance: float, log_mass: float
+    ) -> float:
+        """The largest step whose trapezoid error at |u| <= reach is certainly below the tolerance.
+
+        On Im t = a, with angle = a/s: |A(t+ia)| <= A for zeta >= 0 and A^2 - |A(t+ia)|^2 = 2 A^2 s(1-s)(1 - cos angle)
+        exactly; arg A(t+ia) grows with t, so the right end of a cell bounds it.
+        """
+        s = self.scale
+        offers = np.concatenate((s * np.array([0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5]), [0.5, 1.0, 2.0, 3.0, 4.5, 6.0]))
+        a = np.unique(offers[offers <= 2.5 * s])[:, None]
+        angle = a / s
+        share = self.share(grid)[1:]
+        argument = np.arctan2(share * np.sin(angle), 1 - share + share * np.cos(angle))
+        exponent = cell_log - log_mass + reach * argument
+        if zeta < 0:
+            shrink = 2 * middle * (1 - np.cos(angle))
+            exponent = exponent + 0.5 * zeta * np.log1p(-shrink)  # shrink <= sin(angle/2)^2 < 1
+        peak = exponent.max(axis=1, keepdims=True)
+        log_n = peak[:, 0] + np.log(np.exp(exponent - peak).sum(axis=1)) + 0.5 * a[:, 0] ** 2
+        # mass outside the grid is below the tolerance and its argument below the angle
+        log_n = np.logaddexp(log_n, log_tolerance + reach * angle[:, 0] + 0.5 * a[:, 0] ** 2 + 1.0)
+        if zeta < 0:
+            log_n = np.logaddexp(log_n, log_tolerance + reach * angle[:, 0] + 0.5 * a[:, 0] ** 2 + zeta * np.log(np.cos(0.5 * angle[:, 0])))
+        steps = 2 * math.pi * a[:, 0] / (math.log(2.0) + log_n - log_tolerance + 0.1)
+        best = min(0.5, float(steps.max()))
+        return max(math.floor(best * 4096), 1) / 4096.0
+
+    def _log_moment(
+        self,
+        t: Floats,
+        step: float,
+        loss: Floats,
+        zeta: float,
+        exponent: Floats,
+        top: float,
+        total: float,
+        weight_error: Floats,
+        loss_error: Floats,
+    ) -> tuple[float, float]:
+        """K and its rounding error; by expm1 where K is small, so that the error is relative to E|zeta log A|, not to 1."""
+        n = len(t)
+        k = top + math.log(total * step) - _HALF_LOG_TAU
+        if abs(k) > 0.5:
+            weights = np.exp(exponent - top) / total
+            return k, float(np.dot(weights, weight_error)) * 1.01 + (n + 8) * EPS + 4 * EPS * (abs(k) + abs(top))
+        tilt = zeta - 1.0 if self.remove else zeta  # E_P[e^{theta L}] - 1 = E_P[expm1(theta L)], and E_P[1] = 1 in both directions
+        base = np.exp(-0.5 * t * t - _HALF_LOG_TAU + (loss if self.remove else 0.0)) * step
+        bump = np.expm1(tilt * loss)
+        size = base * np.abs(bump)
+        sharp = math.fsum(base * bump)  # exact sum: only the terms err
+        error = float(np.dot(size, weight_error + 10 * EPS)) + abs(tilt) * float(np.dot(base + size, loss_error + EPS * np.abs(loss)))
+        return math.log1p(sharp), 1.05 * error / (1 + sharp) + 4 * EPS * abs(sharp)
+
+    def _decay_edges(self, theta: float, log_tolerance: float) -> Floats:
+        """Cells: coarse everywhere, fine where share(t) grows from nothing towards one."""
+        left, right = self._ends(theta, log_tolerance, None)
+        coarse = _CELL * np.arange(math.floor(left / _CELL), math.ceil(right / _CELL) + 1)
+        centre = 0.5 / self.scale - self.scale * (math.log(self.rate) - math.log1p(-self.rate))
+        fine = centre + self.scale * np.arange(-12.0, 4.0, 1 / 16)
+        fine = fine[(fine > coarse[0]) & (fine < coarse[-1])]
+        return np.union1d(coarse, fine) if self.scale < 4.0 else coarse
+
+    def log_decay(self, theta: float, start: Floats) -> Floats:
+        r"""For each U in ``start``: a bound of log \|phi(u)\| for all u >= U, by moving the contour to t + i y(t), y >= 0.
+
+        arg A(t + iy) >= 0 for 0 <= y < pi s, so \|phi(u)\| <= E_theta[e^X] for every u >= U, with angle = y/s and
+            X = y^2/2 + zeta log\|A(t+iy)/A(t)\| - U arg A(t+iy) + log(1 + y'^2)/2,
+            y = a tanh(kappa U share / (s a)),  a <= s pi/2.
+        E[e^X] = 1 + E[e^X - 1] is bounded cell by cell: the supremum of e^X - 1 times an upper bound of the cell's mass where
+        it is positive, a lower bound where it is negative. share, y, and arg A (in share and, for angles up to pi/2, in the
+        angle) increase with t, so the ends of a cell bound each term of X.
+        """
+        s, zeta = self.scale, self.order(theta)
+        gentle = s * s / (1 + s * s)  # the kappa that is best for small U, where X = (U share/s)^2 (kappa^2 (1 + s^-2)/2 - kappa)
+        shapes = ((1.1, gentle), (0.6, 1.0), (1.1, 1.0)) if s > 0.5 else ((1.0, gentle), (1.0, 0.3), (1.5, 0.3))
+        ceiling = 0.5 * min(1.5 * s, _HIGHEST) ** 2 + max(0.0, -zeta) * 0.32 + math.log1p(float(start.max()) / s**2)
+        edges = self._decay_edges(theta, -60.0 - ceiling)  # X is below the ceiling everywhere: what lies outside counts e^-60
+        log_a, share = self.log_a(edges), self.share(edges)
+        log_f = -0.5 * edges * edges + zeta * log_a - _HALF_LOG_TAU
+        width = np.diff(edges)
+        low, high = share[:-1], share[1:]
+        product = np.minimum(0.25, high * (1 - low))
+        table = self.moments(np.array([theta]))
+        least_k, most_k = float(table.moment[0] - table.error[0]), float(table.moment[0] + table.error[0])
+        sag = width**2 / 8
+        above = np.maximum(log_f[:-1], log_f[1:]) + (1.0 + max(0.0, -zeta) * product / s**2) * sag
+        under = np.minimum(log_f[:-1], log_f[1:]) - np.maximum(0.0, zeta * product / s**2 - 1.0) * sag
+        most = np.exp(np.minimum(above + np.log(width) - least_k, 0.0))
+        least = np.exp(under + np.log(width) - most_k)
+        best = np.zeros_like(start)
+        u = start[:, None]
+        for shape, kappa in shapes:
+            beta = min(shape, _HIGHEST / s)
+            angle = beta * np.tanh(kappa * u * share / (s * s * beta))
+            left, right = angle[:, :-1], angle[:, 1:]
+            argument = np.arctan2(low * np.sin(left), 1 - low + low * np.cos(left))
+            slope = kappa * u * product / s**2 * (1 - (left / beta) ** 2)
+            x = 0.5 * (s * right) ** 2 - u * argument + 0.5 * np.log1p(slope * slope)
+            if zeta >= 0:
+                x += 0.5 * zeta * np.log1p(-2 * np.minimum(low * (1 - low), high * (1 - high)) * (1 - np.cos(left)))
+            else:
+                x += 0.5 * zeta * np.log1p(-2 * product * (1 - np.cos(right)))
+            gain = np.expm1(np.minimum(x, 700.0))
+            total = np.where(gain > 0, gain * most, gain * least).sum(axis=1) + 1e-24
+            best = np.minimum(best, np.log1p(np.maximum(total * np.where(total < 0, 1 - 1e-9, 1 + 1e-9), -1 + 1e-300)))
+        return best
