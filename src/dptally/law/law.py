@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.errors import Unanswerable
+from dptally.law.characteristic import Characteristic, MomentTable
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]  # float64 in, float64 out; complex128 in, complex128 out
@@ -31,6 +32,8 @@ class Law(ABC):
     theorem: ClassVar[str] = ""
     #: True where K and the profile are those of a dominating pair; False where K is only an upper bound (Renyi-only guarantees)
     determined: ClassVar[bool] = True
+    #: True where ``characteristic`` answers, so that contour inversion applies
+    has_characteristic: ClassVar[bool] = False
     #: True where the sum of independent losses of this family is again of the family (see ``collapse``)
     collapses: ClassVar[bool] = False
 
@@ -91,6 +94,24 @@ class Law(ABC):
     def gaussian_mu(self) -> float:
         """A mu for which the pair is mu-Gaussian-DP (upper bound, closed forms only); inf where none is known."""
         return math.inf
+
+    def moment_table(self, theta: Floats) -> MomentTable:
+        """K at real tilts theta > 0 with error bounds; +inf where it is infinite or too dear."""
+        moment = np.asarray(self.log_moment(theta), dtype=np.float64)
+        with np.errstate(invalid="ignore"):
+            first = np.gradient(moment, np.log(theta), edge_order=2) / theta
+            second = np.gradient(first, np.log(theta), edge_order=2) / theta
+        return MomentTable(theta, moment, 1e-9 * (1.0 + np.abs(moment)), first, second)
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+        """The tilted characteristic function for \\|u\\| <= reach to exp(log_tolerance); None where contours do not apply."""
+        del theta, reach, log_tolerance
+        return None
+
+    def log_decay(self, theta: float, start: Floats) -> Floats:
+        """For each start, an upper bound of log \\|phi(u)\\| over every u >= start; 0 where nothing better is known."""
+        del theta
+        return np.zeros_like(start)
 
     @property
     def sort_key(self) -> tuple[str, str]:

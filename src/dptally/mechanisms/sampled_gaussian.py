@@ -14,7 +14,7 @@ from dptally.law import Law
 from dptally.law.adjacency import Side
 from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
-from dptally.mechanisms.loss_quadrature import LossNodes, minus_log1p
+from dptally.mechanisms.loss_quadrature import LossNodes, minus_log1p, moment_by_nodes
 from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes
 from dptally.mechanisms.sampled_profile import log_profile_add, log_profile_remove, remove_inner
 from dptally.numerics.normal import log_gaussian_delta
@@ -40,6 +40,7 @@ class SampledGaussianLaw(Law):
     rate: float
     sigma: float
     side: Side
+    has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
 
     # -- the log-moment --------------------------------------------------------------------------------------------
@@ -49,14 +50,7 @@ class SampledGaussianLaw(Law):
 
         For complex t the imaginary part is that of the principal logarithm.
         """
-        t = np.asarray(t)
-        flat = np.atleast_1d(t).ravel()
-        out = np.empty(flat.shape, dtype=np.result_type(flat.dtype, np.float64))
-        for tilt in np.unique(flat.real):
-            rows = flat.real == tilt
-            frequency = float(np.abs(flat[rows].imag).max()) if np.iscomplexobj(flat) else 0.0
-            out[rows] = self.nodes(float(tilt), frequency).log_moment(flat[rows])
-        return out.reshape(t.shape)
+        return moment_by_nodes(self.nodes, t)
 
     def nodes(self, tilt: float, frequency: float = 0.0) -> LossNodes:
         """The trapezoid rule that integrates e^{tL} for Re t = ``tilt`` and \\|Im t\\| <= ``frequency``."""
@@ -127,6 +121,9 @@ class SampledGaussianLaw(Law):
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
         return self._kernel().characteristic(theta, reach, log_tolerance)
+
+    def log_decay(self, theta: float, start: Floats) -> Floats:
+        return self._kernel().log_decay(theta, start)
 
     def _kernel(self) -> SampledGaussianNodes:
         return SampledGaussianNodes(self.rate, self.sigma, self.side is Side.REMOVE)

@@ -49,6 +49,12 @@ class Inversion:
     phase_noise: float  # the part of that error that grows with |eps - centre|
     tail: float
     tilts: MomentTable
+    saddle: float  # the eps whose saddle point theta is: where a search starts
+
+    def estimate(self, epsilon: float) -> float:
+        """log delta(eps), not a bound."""
+        value = self._sum(epsilon)[0]
+        return self.log_moment - self.theta * epsilon + math.log(value) if value > 0 else -math.inf
 
     def _sum(self, epsilon: float) -> tuple[float, float]:
         """(G, slope term): the sum for h, and the same without the factor 1/(theta + iu)."""
@@ -197,7 +203,7 @@ def invert(composition: Composition, tilts: MomentTable, at: MomentTable, epsilo
     if number > _MOST_TERMS:
         return None
     main = _characteristics(composition, theta, step * number, math.log(1e-15) - log_count)
-    return None if main is None else _assemble(main, tilts, theta, step, number, log_bound)
+    return None if main is None else _assemble(main, tilts, theta, step, number, log_bound, saddle)
 
 
 def _characteristics(composition: Composition, theta: float, reach: float, log_tolerance: float) -> Parts | None:
@@ -210,7 +216,9 @@ def _characteristics(composition: Composition, theta: float, reach: float, log_t
     return parts
 
 
-def _assemble(parts: Parts, tilts: MomentTable, theta: float, step: float, number: int, log_bound: float) -> Inversion:
+def _assemble(
+    parts: Parts, tilts: MomentTable, theta: float, step: float, number: int, log_bound: float, saddle: float
+) -> Inversion:
     """Evaluate phi of every part on the grid and add up values and error bounds."""
     u = step * np.arange(number)
     log_phi = np.zeros(number, dtype=np.complex128)
@@ -244,4 +252,79 @@ def _assemble(parts: Parts, tilts: MomentTable, theta: float, step: float, numbe
         phase_noise=float(step / math.pi * np.dot(size, 4 * EPS * u)) * 1.02,
         tail=math.exp(log_bound) / (math.pi * float(u[-1])) * 1.02,
         tilts=tilts,
+        saddle=saddle,
     )
+
+
+# -- the two questions ---------------------------------------------------------------------------------------------
+
+_AROUND = np.exp([-0.3, -0.15, -0.08, -0.04, -0.02, 0.0, 0.02, 0.04, 0.08, 0.15, 0.3])
+
+
+def for_delta(composition: Composition, log_delta: float) -> Inversion | None:
+    """The contour whose saddle is where delta(eps) is about exp(log_delta)."""
+
+    def locate(table: MomentTable) -> float:
+        return saddle_for_delta(table, log_delta)
+
+    return _located(composition, locate, None)
+
+
+def for_epsilon(composition: Composition, epsilon: float) -> Inversion | None:
+    """The contour through the saddle of this eps."""
+
+    def locate(table: MomentTable) -> float:
+        return saddle_for_epsilon(table, epsilon)
+
+    return _located(composition, locate, epsilon)
+
+
+def _located(composition: Composition, locate: Callable[[MomentTable], float], epsilon: float | None) -> Inversion | None:
+    if not all(type(law).has_characteristic for law, _ in composition.parts):
+        return None
+    table = tabulate(composition, lambda rows: 3 * locate(rows) < rows.theta[-1])
+    if len(table.theta) < 2:
+        return None
+    fine = tabulate_at(composition, locate(table) * _AROUND)
+    if not np.isfinite(fine.moment).all():
+        return None
+    at = tabulate_at(composition, np.array([locate(fine)]))
+    return invert(composition, merged(table, fine), at, epsilon)
+
+
+def epsilon(found: Inversion, log_target: tuple[float, float]) -> tuple[float, float]:
+    """Certified bounds of the smallest eps >= 0 with delta(eps) at most a target that lies in ``log_target`` (logarithms).
+
+    The estimate may be sloppy: an upper end is accepted only when the certified upper bound of delta there is below the
+    target, a lower end only when the certified lower bound is above it.
+    """
+    middle = 0.5 * (log_target[0] + log_target[1])
+    eps = found.saddle
+    for _ in range(40):
+        low, high, rate = found.log_delta(eps)
+        estimate = found.estimate(eps)
+        if not math.isfinite(estimate):
+            return 0.0, math.inf
+        move = (estimate - middle) / rate
+        eps += move
+        if abs(move) <= 1e-14 * abs(eps):
+            break
+    low, high, rate = found.log_delta(eps)
+    upper = _pushed(lambda x: found.log_delta(x)[1] <= log_target[0], eps, (high - log_target[0]) / rate, 1.0)
+    lower = _pushed(lambda x: found.log_delta(x)[0] > log_target[1], eps, (log_target[1] - low) / rate, -1.0)
+    return (max(0.0, lower) if lower is not None else 0.0), (max(0.0, upper) if upper is not None else math.inf)
+
+
+def _pushed(holds: Callable[[float], bool], start: float, distance: float, sign: float) -> float | None:
+    """The nearest tried point beyond ``start`` in the direction of ``sign`` at which ``holds`` is true."""
+    if not math.isfinite(distance):
+        return None
+    step = max(distance, 0.0) * 1.0001 + 4 * EPS * abs(start) + 1e-300
+    for _ in range(60):
+        point = start + sign * step
+        if holds(point):
+            return point
+        if sign < 0 and point < 0:
+            return 0.0
+        step *= 1.5
+    return None
