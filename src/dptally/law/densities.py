@@ -83,8 +83,7 @@ def alpha(
     support: Support = WHOLE_LINE,
     breakpoints: Sequence[float] = (),
 ) -> float:
-    """Alpha divergence (integral of p^a q^(1-a) - 1) / (a (a - 1)) of an order > 0; order 1 is KL. An
-    estimate."""
+    """Alpha divergence (integral of p^a q^(1-a) - 1) / (a (a - 1)) of an order > 0. An estimate."""
     order = checks.positive("order", order)
     if order == 1:
         cells = _cells(log_p, log_q, support, breakpoints)
@@ -104,8 +103,7 @@ def alpha(
 def maximum(
     log_p: LogDensity, log_q: LogDensity, support: Support = WHOLE_LINE, breakpoints: Sequence[float] = ()
 ) -> float:
-    """Max divergence: the largest log(p/q) seen on a grid where p > 0. A lower estimate: a grid can miss
-    the top."""
+    """Max divergence: the largest log(p/q) seen on a grid where p > 0: a grid can miss the top."""
     cells = _cells(log_p, log_q, support, breakpoints)
     if cells.escapes:
         return math.inf
@@ -150,8 +148,7 @@ def f_divergence(
     *,
     slope: float = math.inf,
 ) -> float:
-    """The integral of q f(p/q) for a convex f with f(1) = 0; ``slope`` is lim f(u)/u, for where q = 0. An
-    estimate."""
+    """The integral of q f(p/q) for a convex f with f(1) = 0; ``slope`` is lim f(u)/u, used where q = 0."""
     if not callable(f):
         raise InvalidType("f", "a convex function of one real number", f)
     if not abs(f(1.0)) <= 1e-12:
@@ -219,8 +216,7 @@ def _cells(log_p: LogDensity, log_q: LogDensity, support: Support, breakpoints: 
 
 
 def _grid(ends: Sequence[float], per_cell: int = 801) -> list[float]:
-    """Points strictly inside each cell; infinite cells are covered geometrically from 1e-6 to 1e6 and by
-    unit steps."""
+    """Points strictly inside each cell; infinite cells are covered geometrically and by small steps."""
     points: list[Floats] = []
     reach = np.unique(np.concatenate([np.geomspace(1e-6, 1e6, per_cell), np.arange(0.25, 200.0, 0.25)]))
     for low, high in pairwise(ends):

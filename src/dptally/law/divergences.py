@@ -35,7 +35,8 @@ SERIES_TERMS = 24  # 0.5^24 / 24! is far below one ulp
 def renyi(p: ArrayLike, q: ArrayLike, order: float) -> float:
     """Renyi divergence of an order in [0, inf]: log(sum p^a q^(1-a)) / (a - 1).
 
-    Definitions 1-3 of van Erven, Harremoes 2014. Order 1 is KL (also where it is finite and every larger order is not), order inf is ``maximum``.
+    Order 1 is KL (also where it is finite and every larger order is not), order inf is ``maximum``, order 0 is
+    -log Q(p > 0).  [van Erven, Harremoes 2014, Def. 1-3]
 
     >>> round(renyi([0.75, 0.25], [0.25, 0.75], 2), 12)
     0.847297860387
@@ -153,8 +154,7 @@ def alpha_terms(p: Floats, q: Floats, order: float) -> Floats:
 
 
 def _terms(p: Floats, q: Floats, order: float, rest: float) -> Floats:
-    """``alpha_terms`` for an order >= 1/2; ``rest`` is 1 - order, which the order alone would have
-    rounded."""
+    """``alpha_terms`` for an order >= 1/2; ``rest`` is 1 - order, which the order alone would round."""
     x = _log_ratio(p, q)
     out = np.zeros(p.shape)
     only_q = (p == 0) & (q > 0)
@@ -202,8 +202,7 @@ def _log_power_sum(p: Floats, q: Floats, order: float) -> float:
 
 
 def _log_ratio(p: Floats, q: Floats) -> Floats:
-    """log(p/q) with log(0/q) = -inf, log(p/0) = inf; nan is never produced (log(0/0) is -inf: the output
-    never occurs)."""
+    """log(p/q) with log(0/q) = -inf, log(p/0) = inf; log(0/0) is -inf: the output never occurs."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         ratio = p / q
         plain = np.where((ratio > 0.5) & (ratio < 2.0), np.log1p((p - q) / q), np.log(p) - np.log(q))
@@ -229,8 +228,7 @@ def _generator(x: Floats, a: float, rest: float) -> Floats:
 
 
 def _far_terms(p: Floats, q: Floats, x: Floats, a: float, rest: float) -> Floats:
-    """q f(p/q) where p is far above q: the same formula with q multiplied in, so that p/q may pass the
-    largest double."""
+    """q f(p/q) where p is far above q: the same formula with q multiplied in: p/q may overflow."""
     if rest == 0:
         return p * x - (p - q)
     power = p * np.exp(-rest * x)

@@ -1,0 +1,264 @@
+"""The trade-off function: what any attacker can do who must tell two neighbouring datasets apart.
+
+An attacker rejects "the record is absent" on an event S. With A, B the outputs on the two datasets,
+FPR = B(S) = x and FNR = 1 - A(S). Each point of the profiles delta_A(eps) = sup A(S) - e^eps B(S) and delta_B
+(the other direction) bounds the two rates
+[Wasserman, Zhou 2010, Thm. 2.4; Kairouz, Oh, Viswanath 2015, Thm. 2.1; Dong, Roth, Su 2022, Prop. 2.12]:
+
+    TPR <= delta_A(eps) + e^eps x            FNR >= e^-eps (1 - x - delta_B(eps)),     for every eps >= 0,
+
+and the best of them over eps is the trade-off function itself (its supporting lines of slope -e^eps, -e^-eps).
+Any eps is valid, so the search may be sloppy; only the last formula rounds outwards. The attacker may also
+test in the other orientation (A and B exchanged): the answer is the worse of the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from dptally import checks
+from dptally.accounting import certified, renyi
+from dptally.accounting.moments import checked, infinity_mass
+from dptally.checks import Floats
+from dptally.errors import InvalidType
+from dptally.law import Composition
+from dptally.numerics.normal import log_normal_tail, normal_tail_quantile
+from dptally.numerics.rounding import down, up
+
+__all__ = ["advantage", "detection_range", "false_negative_rate", "gaussian_range", "true_positive_rate"]
+
+Profile = Callable[[float], float]  # an upper bound of delta(eps), eps >= 0
+GOLDEN = 0.5 * (3.0 - math.sqrt(5.0))
+MOST_VISITS = 20  # a smooth profile needs 6 to 10; a profile with corners gets what this buys
+SHARPEST = 700.0  # slopes beyond e^700 leave the range of doubles
+
+
+def false_negative_rate(directions: Sequence[Composition], fpr: float) -> float:
+    """The smallest false-negative rate of any attacker with this false-positive rate, rounded down (the
+    safe side).
+
+    Exact to rounding for a single Gaussian, where it is Phi(Phi^{-1}(1 - fpr) - mu)  [Dong, Roth, Su 2022,
+    Def. 2.6].
+    """
+    fpr = checks.probability("fpr", fpr)
+    return detection_range(directions, fpr, _one_minus(fpr))[1]
+
+
+def true_positive_rate(directions: Sequence[Composition], fpr: float) -> float:
+    """The largest true-positive rate (power) of any attacker with this false-positive rate, rounded up.
+
+    Found directly, not as 1 - FNR, so that it keeps its relative accuracy at FPR 1e-10 and below.
+    """
+    fpr = checks.probability("fpr", fpr)
+    return detection_range(directions, fpr, _one_minus(fpr))[0]
+
+
+def advantage(directions: Sequence[Composition]) -> float:
+    """The largest TPR - FPR of any attacker, rounded up: delta(0), the total variation of the pair."""
+    return max(profile(0.0) for profile in (_profile(c) for c in checked(directions)))
+
+
+def detection_range(directions: Sequence[Composition], fpr: float, complement: float) -> tuple[float, float]:
+    """(largest TPR, smallest FNR) at a false-positive rate x <= ``fpr`` with 1 - x >= ``complement``.
+
+    Both are rounded to the safe side; they are two forms of one bound, each accurate where it is small. The
+    two arguments say the same thing, each exactly where it is small.
+    """
+    directions = checked(directions)
+    if fpr >= 1:
+        return 1.0, 0.0
+    rates = [_oriented(alternative, null, fpr, complement) for alternative, null in _orientations(directions)]
+    return max(tpr for tpr, _ in rates), max(0.0, min(min(fnr for _, fnr in rates), complement))
+
+
+def _orientations(directions: tuple[Composition, ...]) -> list[tuple[Composition, Composition]]:
+    """(what bounds A(S) - e^eps B(S), what bounds B(S) - e^eps A(S)) for both ways to test."""
+    if len(directions) == 1:
+        return [(directions[0], directions[0])]
+    if len(directions) > 2:
+        raise InvalidType("directions", "one or two compositions", len(directions))
+    first, second = directions
+    return [(first, second), (second, first)]
+
+
+def _oriented(
+    alternative: Composition, null: Composition, fpr: float, complement: float
+) -> tuple[float, float]:
+    tpr, fnr = gaussian_range(_joint_mu(alternative, null), fpr)
+    if fpr == 0:
+        mass = infinity_mass(alternative)[1]
+        return min(tpr, mass), max(fnr, _one_minus(mass))
+    above, below = _Side(alternative, True, fpr, complement), _Side(null, False, fpr, complement)
+    above.search()
+    if above.flat_is_best:
+        below.search()
+    return min(tpr, above.tpr, below.tpr), max(fnr, above.fnr, below.fnr)
+
+
+def _joint_mu(*compositions: Composition) -> float:
+    """A mu for which the composed pairs are mu-Gaussian-DP, rounded up; inf where none is known."""
+    totals = [math.fsum(n * law.gaussian_mu() ** 2 for law, n in c.parts) for c in compositions]
+    simple = all(len(c.parts) == 1 and c.parts[0][1] == 1 for c in compositions)
+    if simple:
+        return max(c.parts[0][0].gaussian_mu() for c in compositions)
+    return up(math.sqrt(max(totals)), 4)
+
+
+def gaussian_range(mu: float, fpr: float) -> tuple[float, float]:
+    """(largest TPR, smallest FNR) of mu-Gaussian DP: Phi(Phi^{-1}(fpr) + mu) and 1 minus it, rounded.
+
+    >>> tpr, fnr = gaussian_range(1.0, 0.05)
+    >>> round(tpr, 6), round(fnr, 6)
+    (0.259511, 0.740489)
+    """
+    if mu == math.inf:
+        return 1.0, 0.0
+    if fpr in (0.0, 1.0):
+        return fpr, 1.0 - fpr
+    # z = Phi^{-1}(1 - fpr): its lower end is the safe one, and the smaller tail the sharp one
+    if fpr <= 0.5:
+        z = float(normal_tail_quantile(up(math.log(fpr), 4))[0])
+    else:
+        z = -float(normal_tail_quantile(down(math.log1p(-fpr), 4))[1])
+    shifted = down(z - mu)
+    tpr = up(math.exp(float(log_normal_tail(shifted)[1])), 4)
+    fnr = down(math.exp(float(log_normal_tail(-shifted)[0])), 4)
+    return min(tpr, 1.0), max(fnr, 0.0)
+
+
+def _profile(composition: Composition) -> Profile:
+    """An upper bound of delta(eps): from Renyi where that is all that is known, closed for one step."""
+    if not composition.parts:
+        return lambda _: 0.0
+    if not composition.determined:
+        return lambda epsilon: renyi.delta([composition], epsilon).value
+    if len(composition.parts) == 1 and composition.parts[0][1] == 1:
+        law = composition.parts[0][0]
+
+        def closed(epsilon: float) -> float:
+            finite = up(math.exp(float(law.log_profile(np.asarray([epsilon]))[1][0])), 4)
+            return min(up(finite + law.infinity_mass) if law.infinity_mass else finite, 1.0)
+
+        return closed
+    return lambda epsilon: certified.delta_interval([composition], epsilon).upper
+
+
+class _Side:
+    """One family of lines: their slopes from one profile, and what each proves.
+
+    ``above``: TPR <= delta(eps) + e^eps x.  Otherwise: FNR >= e^-eps (room - delta(eps)), room = 1 - x.
+    """
+
+    def __init__(self, composition: Composition, above: bool, fpr: float, complement: float) -> None:
+        self.profile, self.above = _profile(composition), above
+        self.fpr, self.complement = fpr, complement
+        self.limit = min(composition.supremum if composition.determined else math.inf, SHARPEST)
+        self.log_delta: dict[float, float] = {}
+        self.tpr, self.fnr = 1.0, 0.0
+
+    def visit(self, epsilon: float) -> None:
+        """Use the line of this slope: the only place where a bound is made, rounded to the safe side."""
+        delta = self.profile(epsilon)
+        self.log_delta[epsilon] = math.log(delta) if delta > 0 else -math.inf
+        if self.above:
+            tpr = up(delta + up(math.exp(epsilon) * self.fpr, 4))
+            self.tpr, self.fnr = min(self.tpr, tpr), max(self.fnr, _one_minus(tpr))
+        else:
+            fnr = down(math.exp(-epsilon) * down(self.complement - delta), 4)
+            self.fnr, self.tpr = max(self.fnr, fnr), min(self.tpr, up(1.0 - fnr))
+
+    def search(self) -> None:
+        """Visit good slopes. log delta is smooth in eps: model it by a parabola, go to the model's best
+        eps, repeat."""
+        start = {0.0, min(1.0, 0.5 * self.limit), self.limit if self.limit < SHARPEST else 0.0}
+        if self.above:
+            start.add(min(-0.5 * math.log(self.fpr), self.limit, SHARPEST))
+        for epsilon in sorted(start):
+            self.visit(epsilon)
+        if self._falls_from_zero():
+            return
+        for turn in range(MOST_VISITS):
+            before = self.tpr, self.fnr
+            epsilon, expected = self._proposal() if turn % 4 < 3 else (self._cut(), math.nan)
+            if epsilon in self.log_delta:
+                return
+            self.visit(epsilon)
+            better = self.tpr < before[0] * (1 - 1e-13) or self.fnr > before[1] * (1 + 1e-13)
+            found = self.log_delta[epsilon]
+            if not better and self.fnr > 0 and abs(found - expected) < 1e-6 * min(1.0, -found):
+                return  # the model is right: there is no more to gain
+
+    def _falls_from_zero(self) -> bool:
+        """True where eps = 0 is a little better than its neighbour, hence the best of this side."""
+        nudge = 1e-3 * min(1.0, self.limit)
+        if not nudge > 0:
+            return True
+        self.visit(nudge)
+        x = np.array([0.0, nudge])
+        cost = self._cost(x, np.array([self.log_delta[e] for e in x]))
+        return bool(np.isfinite(cost[0]) and cost[1] >= cost[0]) and self.flat_is_best
+
+    @property
+    def flat_is_best(self) -> bool:
+        """True where no slope beats eps = 0: the best line then belongs to the other side."""
+        return self._best()[2] == 0
+
+    def _cost(self, epsilon: Floats, log_delta: Floats) -> Floats:
+        """What is minimised: log TPR, or -log FNR; +inf where the line proves nothing."""
+        if self.above:
+            return np.logaddexp(log_delta, epsilon + math.log(self.fpr))
+        room = self.complement - np.exp(np.minimum(log_delta, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(room > 0, epsilon - np.log(np.maximum(room, 0.0)), np.inf)
+
+    def _best(self) -> tuple[Floats, Floats, int]:
+        """The visited points in order and the index of the best."""
+        x = np.array(sorted(self.log_delta))
+        y = np.array([self.log_delta[e] for e in x])
+        cost = self._cost(x, y)
+        if not np.isfinite(cost).any():  # nothing proved yet: go on to larger eps
+            return x, y, x.size - 1
+        return x, y, int(np.argmin(cost))
+
+    def _proposal(self) -> tuple[float, float]:
+        """(the model's best eps between the neighbours of the best visited one, the log delta it expects
+        there)."""
+        x, y, i = self._best()
+        near = sorted(np.flatnonzero(np.isfinite(y)), key=lambda j: abs(x[j] - x[i]))[:3]
+        low = float(x[max(i - 1, 0)])
+        high = float(x[i + 1]) if i + 1 < x.size else min(2.0 * float(x[i]) + 1.0, self.limit)
+        for _ in range(3):  # two zooms by 128 each
+            grid = np.linspace(low, high, 257)
+            model = _parabola(x[near], y[near], grid)
+            cost = self._cost(grid, model)
+            j = int(np.argmin(cost)) if np.isfinite(cost).any() else grid.size - 1
+            low, high = float(grid[max(j - 1, 0)]), float(grid[min(j + 1, grid.size - 1)])
+        epsilon = float(grid[j])
+        return (epsilon, float(model[j])) if epsilon not in self.log_delta else (self._cut(), math.nan)
+
+    def _cut(self) -> float:
+        """The golden cut of the longer side of the best point: progress whatever the profile looks like."""
+        x, _, i = self._best()
+        left, right = x[max(i - 1, 0)], x[min(i + 1, x.size - 1)]
+        return float(x[i] - GOLDEN * (x[i] - left) if x[i] - left > right - x[i] else x[i] + GOLDEN * (right
+        - x[i]))
+
+
+def _parabola(x: Floats, y: Floats, at: Floats) -> Floats:
+    """Newton's interpolation through one, two or three points."""
+    out = np.full(at.shape, y[0])
+    if x.size > 1:
+        slope = (y[1] - y[0]) / (x[1] - x[0])
+        out = out + slope * (at - x[0])
+    if x.size > 2:
+        bend = ((y[2] - y[1]) / (x[2] - x[1]) - slope) / (x[2] - x[0])
+        out = out + bend * (at - x[0]) * (at - x[1])
+    return out
+
+
+def _one_minus(x: float) -> float:
+    """1 - x, rounded down; exact for x = 0 and for x in [1/2, 1]."""
+    return 1.0 - x if x == 0 or 0.5 <= x <= 1 else down(1.0 - x)
