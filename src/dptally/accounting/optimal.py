@@ -123,7 +123,7 @@ def log_composed_delta(epsilon0: float, count: int, epsilon: float) -> tuple[flo
     """Certified (lower, upper) bounds of log delta(epsilon) for ``count`` epsilon0-DP mechanisms; -inf where it is 0.
 
     >>> lower, upper = log_composed_delta(0.001, 10**6, 30.0)
-    >>> upper - lower < 1e-10, -480 < lower
+    >>> upper - lower < 1e-9, -480 < lower
     (True, True)
     """
     epsilon0, epsilon = checks.nonnegative("epsilon0", epsilon0), checks.nonnegative("epsilon", epsilon)

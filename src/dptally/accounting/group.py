@@ -1,0 +1,176 @@
+"""Group privacy: what a guarantee for one record says about ``size`` records, in every framework.
+
+Each result names the constant it used. Where the papers' constants are wrong or loose the corrected and the sharper one
+are here; a printed, unsafe one is not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dptally import checks
+from dptally.accounting import alpha as alpha_units
+from dptally.errors import InvalidArgument
+from dptally.numerics.rounding import down, up
+
+__all__ = ["GroupGuarantee", "alpha", "approximate", "concentrated", "gaussian", "pure", "renyi", "renyi_factor"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupGuarantee:
+    """``value`` is epsilon (pure, approximate, renyi, alpha), rho or mu for the group; ``order`` and ``delta`` go with it."""
+
+    value: float
+    theorem: str
+    order: float | None = None
+    delta: float = 0.0
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def pure(epsilon: float, size: int) -> GroupGuarantee:
+    """epsilon-DP gives (size * epsilon)-DP for groups.  [Dwork, Roth 2014, Thm. 2.2]
+
+    >>> float(pure(0.5, 4))
+    2.0
+    """
+    epsilon, size = checks.nonnegative("epsilon", epsilon), checks.count("size", size, 1)
+    return GroupGuarantee(_times(size, epsilon), "Dwork, Roth 2014, Thm. 2.2: size * epsilon")
+
+
+def approximate(epsilon: float, delta: float, size: int) -> GroupGuarantee:
+    """(epsilon, delta)-DP gives (size epsilon, delta (1 + e^eps + ... + e^((size-1) eps)))-DP, rounded up.
+
+    The delta is (e^(size eps) - 1)/(e^eps - 1) times the single one.  [Vadhan 2017, Lemma 2.2]
+
+    >>> group = approximate(0.5, 1e-6, 2)
+    >>> group.value, round(group.delta, 12)
+    (1.0, 2.648721e-06)
+    """
+    epsilon, delta = checks.nonnegative("epsilon", epsilon), checks.probability("delta", delta)
+    size = checks.count("size", size, 1)
+    total = _times(size, epsilon)
+    if delta == 0 or size == 1:
+        factor = 1.0
+    elif total > 700:
+        factor = math.inf
+    else:
+        factor = up(math.expm1(total) / math.expm1(epsilon), 8) if epsilon > 0 else float(size)
+    group_delta = 0.0 if delta == 0 else min(up(delta * factor) if size > 1 else delta, 1.0)
+    return GroupGuarantee(total, "Vadhan 2017, Lemma 2.2: delta times (e^(k eps) - 1)/(e^eps - 1)", None, group_delta)
+
+
+def concentrated(rho: float, size: int) -> GroupGuarantee:
+    """rho-zCDP gives (size^2 rho)-zCDP for groups.  [Bun, Steinke 2016, Prop. 1.9]
+
+    >>> float(concentrated(0.5, 3))
+    4.5
+    """
+    rho, size = checks.nonnegative("rho", rho), checks.count("size", size, 1)
+    return GroupGuarantee(_times(size * size, rho), "Bun, Steinke 2016, Prop. 1.9: size^2 * rho")
+
+
+def gaussian(mu: float, size: int) -> GroupGuarantee:
+    """mu-GDP gives (size * mu)-GDP for groups.  [Dong, Roth, Su 2022, Thm. 2.14]
+
+    >>> float(gaussian(0.5, 3))
+    1.5
+    """
+    mu, size = checks.nonnegative("mu", mu), checks.count("size", size, 1)
+    return GroupGuarantee(_times(size, mu), "Dong, Roth, Su 2022, Thm. 2.14: size * mu")
+
+
+def _times(size: int, value: float) -> float:
+    """size * value, exact where it is a power of two times the value or rounds to itself, else rounded up."""
+    product = size * value
+    if math.isinf(product):
+        raise InvalidArgument("size", "small enough for the product to be a double", size)
+    numerator, denominator = value.as_integer_ratio()
+    exact_numerator, exact_denominator = product.as_integer_ratio()
+    return product if exact_numerator * denominator == size * numerator * exact_denominator else up(product)
+
+
+# -- Renyi and alpha-divergence DP: the order halves with each doubling of the group ------------------------------------------
+
+
+def renyi(order: float, epsilon: float, size: int, constant: str = "sharp") -> GroupGuarantee:
+    """(order, epsilon)-RDP for one record gives, with c = ceil(log2 size) doublings, for groups of at most ``size``:
+
+    "mironov":     (order/2^c, 3^c epsilon), order >= 2^(c+1)                   [Mironov 2017, Prop. 2]
+    "sharp":       (order/2^c, prod (2a-3)/(a-2) epsilon), order > 2^c           [the same proof, unrounded; E003-7]
+    "equal-order": a -> a^2/(2a-1), epsilon times (2a-1)/(a-1) at each doubling  [Mironov 2017, Cor. 4 (4), corrected]
+
+    >>> group = renyi(8.0, 0.1, size=2)
+    >>> group.order, round(group.value, 12)
+    (4.0, 0.216666666667)
+    """
+    epsilon = checks.nonnegative("epsilon", epsilon)
+    new_order, factor, theorem = renyi_factor(order, size, constant)
+    return GroupGuarantee(up(factor * epsilon) if size > 1 else epsilon, theorem, new_order)
+
+
+def renyi_factor(order: float, size: int, constant: str = "sharp") -> tuple[float, float, str]:
+    """(order for the group, factor of epsilon rounded up, theorem): see :func:`renyi`."""
+    order, doublings = checks.order("order", order), _doublings(size)
+    if math.isinf(order):
+        return order, float(size), "Mironov 2017, Table I: order inf is pure DP, size * epsilon"
+    if constant == "mironov":
+        if doublings and order < 2.0 ** (doublings + 1):
+            raise InvalidArgument("order", f"at least {2 ** (doublings + 1)} for groups of {size}", order)
+        return order / 2**doublings, float(3**doublings), "Mironov 2017, Prop. 2: factor 3 for each doubling"
+    factor, current = 1.0, order
+    for _ in range(doublings):
+        if constant == "sharp":
+            if not current > 2:
+                raise InvalidArgument("order", f"above {2**doublings} for groups of {size}", order, 'try "equal-order"')
+            factor, current = factor * ((2 * current - 3) / (current - 2)), current / 2
+        elif constant == "equal-order":
+            if not current > 1:
+                raise InvalidArgument("order", "above 1", order)
+            # the order is rounded down: a guarantee at an order holds at every smaller one
+            factor *= (2 * current - 1) / (current - 1)
+            current = down(current * current / (2 * current - 1), 2)
+            if not current > 1:
+                raise InvalidArgument("order", f"large enough for groups of {size}", order)
+        else:
+            raise InvalidArgument("constant", 'one of "sharp", "mironov", "equal-order"', constant)
+    factor = up(factor, 4 * doublings) if doublings else 1.0
+    if constant == "sharp":
+        return current, factor, "Mironov 2017, proof of Prop. 2 without rounding: (2a-3)/(a-2) for each doubling"
+    if constant == "equal-order":
+        return current, factor, "Mironov 2017, Cor. 4 (4), corrected: a -> a^2/(2a-1), factor (2a-1)/(a-1)"
+    raise InvalidArgument("constant", 'one of "sharp", "mironov", "equal-order"', constant)
+
+
+def alpha(order: float, epsilon: float, size: int, constant: str = "sharp") -> GroupGuarantee:
+    """(order, epsilon)-ADP for one record gives, with k = ceil(log2 size), for groups of at most ``size``, order > 2^k:
+
+    "proof": (order/2^k, 2^k (a-1)/(a/2^k - 1) epsilon)  [ADP paper, proof of Prop. 3; its statement is unsafe, E000-6]
+    "sharp": through Renyi DP, I_{a/2} <= (1 + a(a-1) epsilon)^((2a-3)/(2a-2)) at each halving
+
+    >>> group = alpha(8.0, 0.001, size=2, constant="proof")
+    >>> group.order, round(group.value, 12)
+    (4.0, 0.004666666667)
+    """
+    epsilon, doublings = checks.nonnegative("epsilon", epsilon), _doublings(size)
+    order = checks.real("order", order)
+    if not 2**doublings < order < math.inf:
+        raise InvalidArgument("order", f"above {2**doublings} and finite for groups of {size}", order)
+    new_order = order / 2**doublings
+    if constant == "proof":
+        factor = 2**doublings * (order - 1) / (new_order - 1)
+        value = up(factor * epsilon, 4) if doublings else epsilon
+        return GroupGuarantee(value, "ADP paper, proof of Prop. 3 (eq. 61)", new_order)
+    if constant != "sharp":
+        raise InvalidArgument("constant", 'one of "sharp", "proof"', constant)
+    if not doublings:
+        return GroupGuarantee(epsilon, "ADP paper, Def. 8", order)
+    through = renyi(order, alpha_units.to_renyi(order, epsilon), size, "sharp")
+    return GroupGuarantee(alpha_units.from_renyi(new_order, through.value), f"through Renyi DP: {through.theorem}", new_order)
+
+
+def _doublings(size: int) -> int:
+    """ceil(log2 size)."""
+    return (checks.count("size", size, 1) - 1).bit_length()

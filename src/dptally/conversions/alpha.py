@@ -1,0 +1,35 @@
+"""From one alpha-divergence guarantee, (order, epsilon)-ADP: the same condition as Renyi DP, in other units."""
+
+from __future__ import annotations
+
+from dptally.accounting.alpha import epsilon_from_alpha, to_renyi
+from dptally.conversions.renyi import renyi_to_approx
+
+__all__ = ["alpha_to_approx", "alpha_to_approx_paper", "alpha_to_renyi"]
+
+
+def alpha_to_renyi(order: float, epsilon: float) -> float:
+    """The same guarantee in Renyi units: log(1 + a (a-1) epsilon)/(a-1), rounded up.  [ADP paper, Def. 8]
+
+    >>> round(alpha_to_renyi(10.0, 0.5), 12)
+    0.42540459961
+    """
+    return to_renyi(order, epsilon)
+
+
+def alpha_to_approx(order: float, epsilon: float, delta: float) -> float:
+    """(order, epsilon)-ADP implies (epsilon', delta)-DP through the sharper Renyi conversion, rounded up.
+
+    >>> round(alpha_to_approx(10.0, 0.5, 1e-5), 9)
+    1.343415236
+    """
+    return renyi_to_approx(order, to_renyi(order, epsilon), delta)
+
+
+def alpha_to_approx_paper(order: float, epsilon: float, delta: float) -> float:
+    """log((a (a-1) epsilon + 1)/delta)/(a-1), rounded up.  [ADP paper, Prop. 4, corrected]
+
+    >>> round(alpha_to_approx_paper(10.0, 0.5, 1e-5), 12)
+    1.704618540162
+    """
+    return epsilon_from_alpha(order, epsilon, delta)

@@ -1,0 +1,85 @@
+"""From one Renyi guarantee, (order, epsilon)-RDP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from dptally import checks
+from dptally.accounting.alpha import from_renyi
+from dptally.accounting.renyi import CONVERSIONS, best_delta, best_epsilon
+from dptally.checks import Floats
+from dptally.errors import InvalidArgument
+from dptally.numerics.rounding import up
+
+__all__ = ["renyi_to_alpha", "renyi_to_approx", "renyi_to_approx_delta", "renyi_to_approx_mironov"]
+
+
+def renyi_to_approx(order: float, epsilon: float, delta: float, conversion: str = "tightest") -> float:
+    """(order, epsilon)-RDP implies (epsilon', delta)-DP, rounded up; inf at delta = 0 for a finite order.
+
+    epsilon' = epsilon + log((a-1)/a) - (log delta + log a)/(a-1)  [Canonne, Kamath, Steinke 2020, Prop. 12; the same as
+    Balle et al. 2020, Thm. 21]. Order inf is pure DP: epsilon' = epsilon.
+
+    >>> round(renyi_to_approx(10.0, 0.1, 1e-5), 12)
+    1.018010636784
+    """
+    order, epsilon = _checked(order, conversion), checks.nonnegative("epsilon", epsilon)
+    delta = checks.probability("delta", delta)
+    if delta == 1 or epsilon == 0:
+        return 0.0  # zero divergence of any order means equal distributions
+    if math.isinf(order):
+        return epsilon
+    if delta == 0:
+        return math.inf
+    return best_epsilon(_line(epsilon), delta, conversion, np.array([order]))[0]
+
+
+def renyi_to_approx_mironov(order: float, epsilon: float, delta: float) -> float:
+    """(order, epsilon)-RDP implies (epsilon + log(1/delta)/(order-1), delta)-DP, rounded up.  [Mironov 2017, Prop. 3]
+
+    >>> round(renyi_to_approx_mironov(10.0, 0.1, 1e-5), 12)
+    1.379213940552
+    """
+    return renyi_to_approx(order, epsilon, delta, "mironov")
+
+
+def renyi_to_approx_delta(order: float, epsilon: float, target_epsilon: float, conversion: str = "tightest") -> float:
+    """(order, epsilon)-RDP implies (target_epsilon, delta)-DP with delta = c(a-1) exp((a-1)(epsilon - target)), rounded up.
+
+    >>> round(renyi_to_approx_delta(10.0, 0.1, 1.0180020585448), 9)
+    1e-05
+    """
+    order, epsilon = _checked(order, conversion), checks.nonnegative("epsilon", epsilon)
+    target = checks.nonnegative("target_epsilon", target_epsilon)
+    if epsilon == 0 or (math.isinf(order) and target >= epsilon):
+        return 0.0
+    if math.isinf(order):
+        raise InvalidArgument("target_epsilon", f"at least {epsilon!r} for order inf", target, "use pure_to_approx")
+    log_delta, _ = best_delta(_line(epsilon), target, conversion, np.array([order]))
+    return min(up(math.exp(min(log_delta, 0.0)), 2), 1.0)
+
+
+def renyi_to_alpha(order: float, epsilon: float) -> float:
+    """The same guarantee in alpha-divergence units: (exp((a-1) epsilon) - 1)/(a (a-1)), rounded up.  [ADP paper, Def. 8]
+
+    >>> round(renyi_to_alpha(2.0, 0.25), 12)
+    0.142012708344
+    """
+    return from_renyi(order, epsilon)
+
+
+def _line(epsilon: float) -> Callable[[Floats], Floats]:
+    """K(t) = t epsilon at the one order that is known."""
+    return lambda t: up(t * epsilon)
+
+
+def _checked(order: float, conversion: str) -> float:
+    if conversion not in CONVERSIONS:
+        raise InvalidArgument("conversion", f"one of {sorted(CONVERSIONS)}", conversion)
+    number = checks.order("order", order)
+    if not number > 1:
+        raise InvalidArgument("order", "an order in (1, inf]", order)
+    return number
