@@ -1,8 +1,9 @@
-"""Alpha-divergence differential privacy: (exp K(a-1) - 1)/(a (a-1)). Renyi DP in other units.  [ADP paper, Def. 8]
+"""Alpha-divergence differential privacy: (exp K(a-1) - 1)/(a (a-1)). Renyi DP in other units.  [ADP paper,
+Def. 8]
 
-The identity a (a-1) e_alpha + 1 = exp((a-1) e_renyi) is a strictly increasing bijection at every order, so the two
-guarantees are the same condition, their compositions are the same sum, and with the same conversion neither beats the
-other. What this file adds is the paper's own units and algorithms, corrected, in log space.
+The identity a (a-1) e_alpha + 1 = exp((a-1) e_renyi) is a strictly increasing bijection at every order, so
+the two guarantees are the same condition, their compositions are the same sum, and with the same conversion
+neither beats the other. What this file adds is the paper's own units and algorithms, corrected, in log space.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ _THEOREM = "ADP paper, Prop. 4 (corrected) = Mironov 2017, Prop. 3"
 _ALGORITHM = "ADP paper, Algorithm {} (corrected)"
 
 
-# -- divergences of a plan -------------------------------------------------------------------------------------------------
+# -- divergences of a plan -----------------------------------------------------------------------------------
 
 
 def divergence(directions: Sequence[Composition], orders: Floats) -> Floats:
-    """Alpha divergence (exp((a-1) D_a) - 1)/(a (a-1)) of each order in [1, inf), the larger direction; order 1 is KL.
+    """Alpha divergence (exp((a-1) D_a) - 1)/(a (a-1)) of each order in [1, inf), the larger direction; order
+    1 is KL.
 
     Accurate to a few ulps, not rounded. inf where the divergence is infinite or the double itself overflows;
     :func:`log_divergence` tells which.
@@ -70,7 +72,7 @@ def _log_expm1(k: Floats) -> Floats:
     return np.where(k < 40, np.log(np.expm1(np.minimum(k, 40.0))), k + np.log1p(-np.exp(-k)))
 
 
-# -- one order: the paper's calculus ---------------------------------------------------------------------------------------
+# -- one order: the paper's calculus -------------------------------------------------------------------------
 
 
 def log_power(order: float, epsilon: float) -> float:
@@ -83,7 +85,8 @@ def log_power(order: float, epsilon: float) -> float:
 
 
 def compose(order: float, first: float, second: float) -> float:
-    """Two (order, epsilon) guarantees on the same data: e1 + e2 + a (a-1) e1 e2, rounded up.  [ADP paper, Prop. 2]
+    """Two (order, epsilon) guarantees on the same data: e1 + e2 + a (a-1) e1 e2, rounded up.  [ADP paper,
+    Prop. 2]
 
     >>> round(compose(1.5, 0.3, 0.3), 12)
     0.6675
@@ -94,7 +97,8 @@ def compose(order: float, first: float, second: float) -> float:
 
 
 def self_compose(order: float, epsilon: float, count: int) -> float:
-    """``count`` copies: ((1 + a (a-1) epsilon)^count - 1)/(a (a-1)), rounded up; inf only where the double overflows.
+    """``count`` copies: ((1 + a (a-1) epsilon)^count - 1)/(a (a-1)), rounded up; inf only where the double
+    overflows.
 
     In log space ``count * log_power(order, epsilon)`` never overflows.
 
@@ -105,7 +109,8 @@ def self_compose(order: float, epsilon: float, count: int) -> float:
 
 
 def to_renyi(order: float, epsilon: float) -> float:
-    """The Renyi epsilon of the same guarantee: log(1 + a (a-1) epsilon)/(a-1), rounded up.  [ADP paper, Def. 8]
+    """The Renyi epsilon of the same guarantee: log(1 + a (a-1) epsilon)/(a-1), rounded up.  [ADP paper, Def.
+    8]
 
     >>> round(to_renyi(10.0, 0.5), 12)
     0.42540459961
@@ -124,7 +129,8 @@ def from_renyi(order: float, epsilon: float) -> float:
 
 
 def epsilon_from_alpha(order: float, epsilon: float, delta: float) -> float:
-    """(order, epsilon)-ADP implies (log((a (a-1) epsilon + 1)/delta)/(a-1), delta)-DP, rounded up.  [ADP paper, Prop. 4]
+    """(order, epsilon)-ADP implies (log((a (a-1) epsilon + 1)/delta)/(a-1), delta)-DP, rounded up.  [ADP
+    paper, Prop. 4]
 
     >>> round(epsilon_from_alpha(10.0, 0.5, 1e-5), 12)
     1.704618540162
@@ -150,11 +156,13 @@ def _order(order: float) -> float:
     return number
 
 
-# -- questions -------------------------------------------------------------------------------------------------------
+# -- questions -----------------------------------------------------------------------------------------------
 
 
 def epsilon(directions: Sequence[Composition], delta: float, orders: Iterable[float] | None = None) -> Answer:
-    """The epsilon at ``delta`` by the paper's conversion, the order optimised: the Renyi answer of Mironov's Prop. 3."""
+    """The epsilon at ``delta`` by the paper's conversion, the order optimised: the Renyi answer of Mironov's
+    Prop. 3.
+    """
     answer = renyi.epsilon(directions, delta, "mironov", orders)
     return replace(answer, framework="alpha", theorem=_THEOREM)
 
@@ -165,16 +173,18 @@ def delta(directions: Sequence[Composition], epsilon: float, orders: Iterable[fl
     return replace(answer, framework="alpha", theorem=_THEOREM)
 
 
-# -- the paper's algorithms for Gaussian noise -----------------------------------------------------------------------------
+# -- the paper's algorithms for Gaussian noise ---------------------------------------------------------------
 
 
 def smallest_epsilon(
     count: int, sigma: float, delta: float, sensitivity: float = 1.0, orders: Iterable[float] | None = None
 ) -> Answer:
-    """Algorithm 1, corrected: min over the order a of  count a Delta^2/(2 sigma^2) + log(1/delta)/(a-1), rounded up.
+    """Algorithm 1, corrected: min over the order a of  count a Delta^2/(2 sigma^2) + log(1/delta)/(a-1),
+    rounded up.
 
     Over the reals (``orders`` None) a = 1 + (sigma/Delta) sqrt(2 log(1/delta)/count) and the value is
-    rho + 2 sqrt(rho log(1/delta)), rho = count Delta^2/(2 sigma^2); the paper's grid is ``orders=range(2, 301)``.
+    rho + 2 sqrt(rho log(1/delta)), rho = count Delta^2/(2 sigma^2); the paper's grid is ``orders=range(2,
+    301)``.
 
     >>> answer = smallest_epsilon(count=50, sigma=100, delta=1e-5)
     >>> round(answer.value, 12), round(answer.order, 12)
@@ -196,10 +206,12 @@ def smallest_epsilon(
 def smallest_sigma(
     count: int, epsilon: float, delta: float, sensitivity: float = 1.0, orders: Iterable[float] | None = None
 ) -> Answer:
-    """Algorithm 2, corrected: min over a of  Delta sqrt(count a/(2 (epsilon - log(1/delta)/(a-1)))), rounded up.
+    """Algorithm 2, corrected: min over a of  Delta sqrt(count a/(2 (epsilon - log(1/delta)/(a-1)))), rounded
+    up.
 
     Over the reals sigma = Delta sqrt(count/2)/(sqrt(epsilon + L) - sqrt(L)), L = log(1/delta), at
-    a = 1 + sqrt(L) (sqrt(L + epsilon) + sqrt(L))/epsilon. ``value`` is sigma, the standard deviation of the noise.
+    a = 1 + sqrt(L) (sqrt(L + epsilon) + sqrt(L))/epsilon. ``value`` is sigma, the standard deviation of the
+    noise.
 
     >>> answer = smallest_sigma(count=1000, epsilon=1, delta=1e-5)
     >>> round(answer.value, 9), round(answer.order, 9)
@@ -209,7 +221,9 @@ def smallest_sigma(
     sensitivity, log_inverse = checks.positive("sensitivity", sensitivity), _log_inverse(delta)
     if orders is None:
         root = math.sqrt(log_inverse)
-        sum_of_roots = math.sqrt(log_inverse + epsilon) + root  # the difference of the roots is epsilon / their sum
+        sum_of_roots = (
+            math.sqrt(log_inverse + epsilon) + root
+        )  # the difference of the roots is epsilon / their sum
         value = up(sensitivity * math.sqrt(0.5 * count) * sum_of_roots / epsilon, 8)
         return Answer(value, "alpha", _ALGORITHM.format(2), 1 + root * sum_of_roots / epsilon)
     grid = _grid(orders)
@@ -217,8 +231,8 @@ def smallest_sigma(
     usable = room > 0
     if not usable.any():
         raise CannotCalibrate(
-            f"no order of the {grid.size} given leaves room: each needs log(1/delta)/(order - 1) < epsilon {epsilon!r}; "
-            "leave out orders= to search the reals"
+            f"no order of the {grid.size} given leaves room: each needs log(1/delta)/(order - 1) < "
+            f"epsilon {epsilon!r}; leave out orders= to search the reals"
         )
     values = up(sensitivity * np.sqrt(0.5 * count * grid[usable] / room[usable]), 8)
     i = int(np.argmin(values))

@@ -11,7 +11,8 @@ __all__ = ["Answer"]
 class Answer:
     """``value`` is an upper bound of the epsilon or delta asked for, rounding included.
 
-    ``order`` is the Renyi (or alpha) order that gave it, where one did; ``detail`` says what was chosen on the way.
+    ``order`` is the Renyi (or alpha) order that gave it, where one did; ``detail`` says what was chosen on
+    the way.
 
     >>> float(Answer(1.5, "renyi", "Mironov 2017, Prop. 3", order=8.0))
     1.5

@@ -1,8 +1,9 @@
 """Approximate differential privacy: (epsilon_j, delta_j) for each step, composed by the classic theorems.
 
-Every step enters as the pair that dominates its guarantee: loss infinite with probability delta_j, else between
--epsilon_j and epsilon_j [Kairouz, Oh, Viswanath 2015, Thm. 3.2]. So the infinite part of the composition has the mass
-p = 1 - prod (1 - delta_j), and the theorems below speak of the rest, with (delta - p)/(1 - p).
+Every step enters as the pair that dominates its guarantee: loss infinite with probability delta_j, else
+between -epsilon_j and epsilon_j [Kairouz, Oh, Viswanath 2015, Thm. 3.2]. So the infinite part of the
+composition has the mass p = 1 - prod (1 - delta_j), and the theorems below speak of the rest, with (delta -
+p)/(1 - p).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Guarantee:
     two_sided: bool = True
 
 
-# -- what one guarantee implies ------------------------------------------------------------------------------------------
+# -- what one guarantee implies ------------------------------------------------------------------------------
 
 
 def implied_delta(epsilon0: float, delta0: float, epsilon: float) -> float:
@@ -67,7 +68,8 @@ def _implied_delta(epsilon0: float, delta0: float, epsilon: float, two_sided: bo
 
 
 def implied_epsilon(epsilon0: float, delta0: float, delta: float) -> float:
-    """The smallest epsilon at ``delta`` that (epsilon0, delta0)-DP implies, rounded up; inf where delta < delta0.
+    """The smallest epsilon at ``delta`` that (epsilon0, delta0)-DP implies, rounded up; inf where delta <
+    delta0.
 
     log(e^epsilon0 - x (1 + e^epsilon0)) with x = (delta - delta0)/(1 - delta0), at least 0: the inverse of
     :func:`implied_delta`  [Liu et al. 2022 (GDPT), Thm. 2.1].
@@ -104,19 +106,22 @@ def _implied(epsilon0: float, x: float, two_sided: bool = True) -> float:
     return min(max(up(epsilon0 + up(math.log1p(-loss), 2)), 0.0), epsilon0)
 
 
-# -- the guarantees of the steps -------------------------------------------------------------------------------------------
+# -- the guarantees of the steps -----------------------------------------------------------------------------
 
 
 def guarantees(composition: Composition, symmetric: bool, free: float = 0.0) -> tuple[list[Guarantee], str]:
     """Each step's (epsilon, delta), and how they were found.
 
-    A bounded loss gives (max(sup L, -inf L), P(L = inf)), which holds in both directions where nothing is infinite or
-    the two directions are alike (``symmetric``). An unbounded one is cut by its own profile at an equal share of
-    ``free``, part of the delta asked for; that holds in the direction at hand, and in both where they are alike.
+    A bounded loss gives (max(sup L, -inf L), P(L = inf)), which holds in both directions where nothing is
+    infinite or the two directions are alike (``symmetric``). An unbounded one is cut by its own profile at an
+    equal share of ``free``, part of the delta asked for; that holds in the direction at hand, and in both
+    where they are alike.
     """
     unbounded = sum(n for law, n in composition.parts if math.isinf(law.supremum))
     if unbounded and not free > 0:
-        raise Unanswerable("a step's loss is unbounded, so it has no guarantee at this delta; ask with a larger delta")
+        raise Unanswerable(
+            "a step's loss is unbounded, so it has no guarantee at this delta; ask with a larger delta"
+        )
     share = down(free / unbounded, 2) if unbounded else 0.0
     out = []
     for law, n in composition.parts:
@@ -134,7 +139,8 @@ def _cut(law: Law, share: float) -> float:
     """The smallest epsilon whose certified profile is at most ``share``, found by bisection."""
     if not law.determined:
         raise Unanswerable(
-            f"{type(law).__name__} bounds Renyi divergences only and gives no (epsilon, delta) by itself; ask the Renyi framework"
+            f"{type(law).__name__} bounds Renyi divergences only and gives no (epsilon, delta) by itself; "
+            "ask the Renyi framework"
         )
     target = down(math.log(share), 2)
 
@@ -147,19 +153,22 @@ def _cut(law: Law, share: float) -> float:
     while not enough(high):
         high *= 4
         if high > 1e150:
-            raise Unanswerable("a step's profile does not fall to its share of delta; ask the Renyi framework")
+            raise Unanswerable(
+                "a step's profile does not fall to its share of delta; ask the Renyi framework"
+            )
     return first_true(enough, 0.0, high, 1e-13)
 
 
-# -- questions -------------------------------------------------------------------------------------------------------
+# -- questions -----------------------------------------------------------------------------------------------
 
 
 def epsilon(directions: Sequence[Composition], delta: float, composition: str = "tightest") -> Answer:
     """The epsilon at ``delta`` by basic, advanced or Kairouz-Oh-Viswanath composition, rounded up.
 
-    With p the mass at infinity and d' = (delta - p)/(1 - p): "basic" is sum e_j, then Theorem 2.1 at d'; "advanced" is
-    sqrt(2 log(1/d') sum e_j^2) + sum e_j (exp(e_j) - 1); "kairouz" has e_j tanh(e_j/2) in the second sum; "tightest"
-    is the smallest. Unbounded steps are cut at half of delta - p, divided equally (basic alone: all of it).
+    With p the mass at infinity and d' = (delta - p)/(1 - p): "basic" is sum e_j, then Theorem 2.1 at d';
+    "advanced" is sqrt(2 log(1/d') sum e_j^2) + sum e_j (exp(e_j) - 1); "kairouz" has e_j tanh(e_j/2) in the
+    second sum; "tightest" is the smallest. Unbounded steps are cut at half of delta - p, divided equally
+    (basic alone: all of it).
     """
     delta = checks.probability("delta", delta)
     names = _names(composition)
@@ -168,7 +177,9 @@ def epsilon(directions: Sequence[Composition], delta: float, composition: str = 
 
 
 def delta(directions: Sequence[Composition], epsilon: float, composition: str = "tightest") -> Answer:
-    """The delta at ``epsilon`` by the same theorems, rounded up: the smallest for which :func:`epsilon` stays below it."""
+    """The delta at ``epsilon`` by the same theorems, rounded up: the smallest for which :func:`epsilon` stays
+    below it.
+    """
     epsilon = checks.nonnegative("epsilon", epsilon)
     names = _names(composition)
     directions = checked(directions)
@@ -178,7 +189,9 @@ def delta(directions: Sequence[Composition], epsilon: float, composition: str = 
 def _epsilon_one(composition: Composition, delta: float, names: tuple[str, ...], symmetric: bool) -> Answer:
     lower, upper = infinity_mass(composition)
     if delta < lower:
-        return Answer(math.inf, "approximate", COMPOSITIONS["basic"], None, "the mass at infinity is above delta")
+        return Answer(
+            math.inf, "approximate", COMPOSITIONS["basic"], None, "the mass at infinity is above delta"
+        )
     answers, reasons = [], []
     for name in names:
         free = max(down(delta - upper), 0.0) * (1.0 if name == "basic" else _SHARE)
@@ -223,8 +236,8 @@ def _mass(steps: Sequence[Guarantee]) -> float:
 def _advanced(steps: Sequence[Guarantee], rest: float, name: str) -> float:
     if not all(step.two_sided for step in steps):
         raise Unanswerable(
-            "advanced composition needs each step's guarantee in both directions at once, and this plan states its "
-            "directions apart; ask for basic composition or another framework"
+            "advanced composition needs each step's guarantee in both directions at once, and this plan states "
+            "its directions apart; ask for basic composition or another framework"
         )
     if rest == 0:
         raise Unanswerable("advanced composition needs a delta above what the steps already use")
@@ -275,7 +288,8 @@ def _deltas(steps: Sequence[Guarantee], epsilon: float, names: tuple[str, ...]) 
         out.append(Answer(value, "approximate", COMPOSITIONS[name], None, name))
     if not out:
         raise Unanswerable(
-            "advanced composition needs each step's guarantee in both directions at once; ask for basic composition"
+            "advanced composition needs each step's guarantee in both directions at once; "
+            "ask for basic composition"
         )
     return out
 

@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy: K(l) <= rho l (l+1) for every l > 0; rho adds.  [Bun, Steinke 2016]"""
+"""Zero-concentrated differential privacy: K(l) <= rho l (l+1) for all l > 0.  [Bun, Steinke 2016]"""
 
 from __future__ import annotations
 
@@ -39,24 +39,28 @@ _BUDGET = 100_000  # intervals; past it the bound found so far is the answer: lo
 
 
 def rho(directions: Sequence[Composition]) -> float:
-    """The smallest rho for which the plan is rho-zCDP, rounded up: the larger direction; inf if there is none.
+    """The smallest rho for which the plan is rho-zCDP, rounded up: the larger direction; inf if there is
+    none.
 
-    Of a composition it is at most the sum of its parts' rho, and less where their suprema lie at different orders.
+    Of a composition it is at most the sum of its parts' rho, and less where their suprema lie at different
+    orders.
     """
     return max(smallest_rho(composition) for composition in checked(directions))
 
 
-# -- questions -------------------------------------------------------------------------------------------------------
+# -- questions -----------------------------------------------------------------------------------------------
 
 
 def epsilon(directions: Sequence[Composition], delta: float, conversion: str = "tightest") -> Answer:
-    """The epsilon at ``delta`` that the plan's smallest rho proves, rounded up (see :func:`epsilon_from_rho`)."""
+    """The epsilon at ``delta`` that the plan's smallest rho proves, rounded up (see
+    :func:`epsilon_from_rho`).
+    """
     smallest = _finite_rho(directions)
     return epsilon_from_rho(smallest, delta, conversion)
 
 
 def delta(directions: Sequence[Composition], epsilon: float, conversion: str = "tightest") -> Answer:
-    """The delta at ``epsilon`` that the plan's smallest rho proves, rounded up (see :func:`delta_from_rho`)."""
+    """The delta at ``epsilon`` that the plan's smallest rho proves, rounded up (:func:`delta_from_rho`)."""
     smallest = _finite_rho(directions)
     return delta_from_rho(smallest, epsilon, conversion)
 
@@ -64,21 +68,28 @@ def delta(directions: Sequence[Composition], epsilon: float, conversion: str = "
 def _finite_rho(directions: Sequence[Composition]) -> float:
     smallest = rho(directions)
     if math.isinf(smallest):
-        raise Unanswerable("the plan is not zCDP for any rho; ask the Renyi framework or the certified accountant")
+        raise Unanswerable(
+            "the plan is not zCDP for any rho; ask the Renyi framework or the certified accountant"
+        )
     return smallest
 
 
 def epsilon_from_rho(rho: float, delta: float, conversion: str = "tightest") -> Answer:
     """rho-zCDP implies (epsilon, delta)-DP; inf at delta = 0 unless rho = 0.
 
-    "bun-steinke": rho + 2 sqrt(rho log(1/delta)); "tightest": the order of the sharper Renyi conversion is optimised.
+    "bun-steinke": rho + 2 sqrt(rho log(1/delta)); "tightest": the order of the sharper Renyi conversion is
+    optimised.
 
     >>> round(float(epsilon_from_rho(0.5, 1e-5, "bun-steinke")), 12)
     5.298525912188
     >>> round(float(epsilon_from_rho(0.5, 1e-5)), 12)
     4.728386984943
     """
-    rho, delta, theorem = checks.nonnegative("rho", rho), checks.probability("delta", delta), _theorem(conversion)
+    rho, delta, theorem = (
+        checks.nonnegative("rho", rho),
+        checks.probability("delta", delta),
+        _theorem(conversion),
+    )
     detail = f"rho = {rho!r}"
     if rho == 0 or delta == 1:
         return Answer(0.0, "concentrated", theorem, None, detail)
@@ -93,12 +104,17 @@ def epsilon_from_rho(rho: float, delta: float, conversion: str = "tightest") -> 
 
 
 def delta_from_rho(rho: float, epsilon: float, conversion: str = "tightest") -> Answer:
-    """rho-zCDP implies (epsilon, delta)-DP. "bun-steinke": exp(-(epsilon - rho)^2/(4 rho)) for epsilon >= rho, else 1.
+    """rho-zCDP implies (epsilon, delta)-DP. "bun-steinke": exp(-(epsilon - rho)^2/(4 rho)) for epsilon >=
+    rho, else 1.
 
     >>> round(float(delta_from_rho(0.5, 4.728386984943, "tightest")), 10)
     1e-05
     """
-    rho, epsilon, theorem = checks.nonnegative("rho", rho), checks.nonnegative("epsilon", epsilon), _theorem(conversion)
+    rho, epsilon, theorem = (
+        checks.nonnegative("rho", rho),
+        checks.nonnegative("epsilon", epsilon),
+        _theorem(conversion),
+    )
     detail = f"rho = {rho!r}"
     if rho == 0:
         return Answer(0.0, "concentrated", theorem, None, detail)
@@ -115,7 +131,8 @@ def delta_from_rho(rho: float, epsilon: float, conversion: str = "tightest") -> 
 def rho_for(epsilon: float, delta: float, conversion: str = "tightest") -> float:
     """The largest rho whose guarantee meets (epsilon, delta), rounded down.
 
-    "bun-steinke": (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta)))^2 = (epsilon/(sqrt(L+epsilon) + sqrt(L)))^2.
+    "bun-steinke": (sqrt(log(1/delta) + epsilon) - sqrt(log(1/delta)))^2 = (epsilon/(sqrt(L+epsilon) +
+    sqrt(L)))^2.
 
     >>> round(rho_for(1.0, 1e-5, "bun-steinke"), 12)
     0.02081993834
@@ -138,10 +155,11 @@ def rho_for(epsilon: float, delta: float, conversion: str = "tightest") -> float
 
 
 def rho_from_pure(epsilon: float) -> float:
-    """epsilon-DP implies rho-zCDP with rho = epsilon tanh(epsilon/2) <= epsilon^2/2, the best possible, rounded up.
+    """epsilon-DP implies rho-zCDP with rho = epsilon tanh(epsilon/2) <= epsilon^2/2, the best possible,
+    rounded up.
 
-    Attained by randomized response as the order tends to 1. The bound epsilon^2/2 is Bun, Steinke 2016, Prop. 1.4;
-    the sharp one is the supremum of K(l)/(l (l+1)) over the pairs that dominate epsilon-DP.
+    Attained by randomized response as the order tends to 1. The bound epsilon^2/2 is Bun, Steinke 2016, Prop.
+    1.4; the sharp one is the supremum of K(l)/(l (l+1)) over the pairs that dominate epsilon-DP.
 
     >>> round(rho_from_pure(1.0), 12)
     0.46211715726
@@ -162,16 +180,16 @@ def _theorem(conversion: str) -> str:
     return CONVERSIONS[conversion]
 
 
-# -- the smallest rho --------------------------------------------------------------------------------------------------
+# -- the smallest rho ----------------------------------------------------------------------------------------
 
 
 def smallest_rho(composition: Composition) -> float:
     """sup over l > 0 of K(l) / (l (l+1)) of the composed K, rounded up, to relative 1e-12.
 
-    Branch and bound. K is convex with K(0) = 0, so on [l1, l2] it lies below its chord A + B l with A <= 0 <= B, and
-    the maximum of (A + B l)/(l (l+1)) has a closed form. The ends: l -> 0, where the ratio tends to K'(0) and stays
-    below K(l1)/l1 on (0, l1]; l -> inf, where K(l) <= l sup L. Parts whose ratio is constant (Gaussian noise) enter
-    by their closed form.
+    Branch and bound. K is convex with K(0) = 0, so on [l1, l2] it lies below its chord A + B l with A <= 0 <=
+    B, and the maximum of (A + B l)/(l (l+1)) has a closed form. The ends: l -> 0, where the ratio tends to
+    K'(0) and stays below K(l1)/l1 on (0, l1]; l -> inf, where K(l) <= l sup L. Parts whose ratio is constant
+    (Gaussian noise) enter by their closed form.
     """
     if not composition.parts:
         return 0.0
@@ -183,9 +201,12 @@ def smallest_rho(composition: Composition) -> float:
     ceiling = up(math.fsum(known))
     if ceiling <= composition.mean * (1 + _TOLERANCE):  # every part attains its supremum as l -> 0
         return ceiling
-    flat = [math.isfinite(value) and _is_flat(law, n, value) for (law, n), value in zip(composition.parts, known)]
-    constant = math.fsum(value for value, is_flat in zip(known, flat) if is_flat)
-    rest = tuple(part for part, is_flat in zip(composition.parts, flat) if not is_flat)
+    flat = [
+        math.isfinite(value) and _is_flat(law, n, value)
+        for (law, n), value in zip(composition.parts, known, strict=True)
+    ]
+    constant = math.fsum(value for value, is_flat in zip(known, flat, strict=True) if is_flat)
+    rest = tuple(part for part, is_flat in zip(composition.parts, flat, strict=True) if not is_flat)
     return min(ceiling, up(constant + _search(Composition(rest)), 2)) if rest else ceiling
 
 
@@ -222,8 +243,8 @@ def _search(composition: Composition) -> float:
         return math.inf
     if math.isinf(unbounded):
         raise Unanswerable(
-            "the loss is unbounded and no bound of its Renyi divergences at large orders is known, so the smallest "
-            "rho cannot be certified; ask epsilon(delta=...) or renyi(order) instead"
+            "the loss is unbounded and no bound of its Renyi divergences at large orders is known, so "
+            "the smallest rho cannot be certified; ask epsilon(delta=...) or renyi(order) instead"
         )
     best = max(composition.mean, float(np.max(values / points / (points + 1))), unbounded)
     if best == 0:
@@ -254,7 +275,9 @@ def _search(composition: Composition) -> float:
 
 
 def _unbounded_ceiling(composition: Composition) -> float:
-    """A bound, for every l, of the ratio of the parts whose loss is unbounded: closed rho, or mu^2/2 from GDP."""
+    """A bound, for every l, of the ratio of the parts whose loss is unbounded: closed rho, or mu^2/2 from
+    GDP.
+    """
     total = 0.0
     for law, n in composition.parts:
         if math.isinf(law.supremum):
@@ -266,7 +289,8 @@ def _unbounded_ceiling(composition: Composition) -> float:
 def _chord_bound(low: Floats, high: Floats, k_low: Floats, k_high: Floats) -> Floats:
     """The maximum on [low, high] of chord(l) / (l (l+1)); on (0, high] the slope K(high)/high.
 
-    With A = -c and slope B the peak solves B l^2 - 2 c l - c = 0. Its round-off enters the value squared only.
+    With A = -c and slope B the peak solves B l^2 - 2 c l - c = 0. Its round-off enters the value squared
+    only.
     """
     slope = (k_high - k_low) / (high - low)
     c = np.maximum(slope * low - k_low, 0.0)

@@ -55,7 +55,9 @@ def _one_mu(composition: Composition) -> float:
 
 
 def epsilon(directions: Sequence[Composition], delta: float) -> Answer:
-    """The epsilon at ``delta`` of the composed mu, rounded up: exact for Gaussian noise, an upper bound otherwise."""
+    """The epsilon at ``delta`` of the composed mu, rounded up: exact for Gaussian noise, an upper bound
+    otherwise.
+    """
     total = _finite_mu(directions)
     return Answer(epsilon_mu(total, delta), "gaussian", _THEOREM, None, f"mu = {total!r}")
 
@@ -70,13 +72,13 @@ def _finite_mu(directions: Sequence[Composition]) -> float:
     total = mu(directions)
     if math.isinf(total):
         raise Unanswerable(
-            "a step has no known mu, so the plan is not known to be Gaussian DP; ask the Renyi framework, or measure the "
-            "step with dptally.gdp.measure"
+            "a step has no known mu, so the plan is not known to be Gaussian DP; ask the Renyi framework, "
+            "or measure the step with dptally.gdp.measure"
         )
     return total
 
 
-# -- mu, epsilon, delta --------------------------------------------------------------------------------------------------
+# -- mu, epsilon, delta --------------------------------------------------------------------------------------
 
 
 def log_delta_mu(mu: float, epsilon: float) -> float:
@@ -123,11 +125,12 @@ def _checked_mu(mu: float) -> float:
     return max(mu, SMALLEST_MU) if mu > 0 else 0.0
 
 
-# -- noise -------------------------------------------------------------------------------------------------------------
+# -- noise ---------------------------------------------------------------------------------------------------
 
 
 def sigma_for(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """The smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: sensitivity / mu(epsilon, delta).
+    """The smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: sensitivity /
+    mu(epsilon, delta).
 
     Exact for every epsilon >= 0 and delta in (0, 1), rounded up.  [Balle, Wang 2018, Thm. 9]
 
@@ -137,15 +140,17 @@ def sigma_for(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     sensitivity = checks.positive("sensitivity", sensitivity)
     largest = mu_for(epsilon, checks.open_probability("delta", delta))
     if not largest > 0:
-        raise CannotCalibrate(f"no Gaussian noise that a double can hold meets epsilon {epsilon!r} at delta {delta!r}")
+        raise CannotCalibrate(
+            f"no Gaussian noise that a double can hold meets epsilon {epsilon!r} at delta {delta!r}"
+        )
     return up(sensitivity / largest)
 
 
 def classic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """The textbook sigma = sqrt(2 log(1.25/delta)) sensitivity/epsilon, rounded up; only for 0 < epsilon < 1.
 
-    Larger than :func:`sigma_for` needs. Beyond epsilon = 1 it is not a theorem (at 10 it is too small), so it is
-    refused there.  [Dwork, Roth 2014, Thm. A.1; Mironov 2017, Sec. II]
+    Larger than :func:`sigma_for` needs. Beyond epsilon = 1 it is not a theorem (at 10 it is too small), so it
+    is refused there.  [Dwork, Roth 2014, Thm. A.1; Mironov 2017, Sec. II]
 
     >>> classic_sigma(0.5, 1e-5) > sigma_for(0.5, 1e-5)
     True
@@ -153,15 +158,18 @@ def classic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> flo
     epsilon, sensitivity = checks.positive("epsilon", epsilon), checks.positive("sensitivity", sensitivity)
     delta = checks.open_probability("delta", delta)
     if not epsilon < 1:
-        raise InvalidArgument("epsilon", "below 1 for the classic formula", epsilon, "use sigma_for, which is exact")
+        raise InvalidArgument(
+            "epsilon", "below 1 for the classic formula", epsilon, "use sigma_for, which is exact"
+        )
     return up(math.sqrt(2 * up(math.log(1.25 / delta), 4)) * sensitivity / epsilon, 4)
 
 
 def probabilistic_epsilon(mu: float, delta: float) -> float:
     """The epsilon with P(L > epsilon) = delta for Gaussian noise: mu^2/2 - mu Phi^{-1}(delta), rounded up.
 
-    This is probabilistic DP (Def. 2 of the ADP paper), another notion: larger than the epsilon of (epsilon, delta)-DP
-    and not closed under post-processing. It is here to be compared with; no answer of the library uses it.
+    This is probabilistic DP (Def. 2 of the ADP paper), another notion: larger than the epsilon of (epsilon,
+    delta)-DP and not closed under post-processing. It is here to be compared with; no answer of the library
+    uses it.
 
     >>> round(probabilistic_epsilon(0.1, 1e-5), 12)
     0.431489079392

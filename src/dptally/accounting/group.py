@@ -1,7 +1,7 @@
 """Group privacy: what a guarantee for one record says about ``size`` records, in every framework.
 
-Each result names the constant it used. Where the papers' constants are wrong or loose the corrected and the sharper one
-are here; a printed, unsafe one is not.
+Each result names the constant it used. Where the papers' constants are wrong or loose the corrected and the
+sharper one are here; a printed, unsafe one is not.
 """
 
 from __future__ import annotations
@@ -14,12 +14,23 @@ from dptally.accounting import alpha as alpha_units
 from dptally.errors import InvalidArgument
 from dptally.numerics.rounding import down, up
 
-__all__ = ["GroupGuarantee", "alpha", "approximate", "concentrated", "gaussian", "pure", "renyi", "renyi_factor"]
+__all__ = [
+    "GroupGuarantee",
+    "alpha",
+    "approximate",
+    "concentrated",
+    "gaussian",
+    "pure",
+    "renyi",
+    "renyi_factor",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupGuarantee:
-    """``value`` is epsilon (pure, approximate, renyi, alpha), rho or mu for the group; ``order`` and ``delta`` go with it."""
+    """``value`` is epsilon (pure, approximate, renyi, alpha), rho or mu for the group; ``order`` and
+    ``delta`` go with it.
+    """
 
     value: float
     theorem: str
@@ -59,7 +70,9 @@ def approximate(epsilon: float, delta: float, size: int) -> GroupGuarantee:
     else:
         factor = up(math.expm1(total) / math.expm1(epsilon), 8) if epsilon > 0 else float(size)
     group_delta = 0.0 if delta == 0 else min(up(delta * factor) if size > 1 else delta, 1.0)
-    return GroupGuarantee(total, "Vadhan 2017, Lemma 2.2: delta times (e^(k eps) - 1)/(e^eps - 1)", None, group_delta)
+    return GroupGuarantee(
+        total, "Vadhan 2017, Lemma 2.2: delta times (e^(k eps) - 1)/(e^eps - 1)", None, group_delta
+    )
 
 
 def concentrated(rho: float, size: int) -> GroupGuarantee:
@@ -92,15 +105,18 @@ def _times(size: int, value: float) -> float:
     return product if exact_numerator * denominator == size * numerator * exact_denominator else up(product)
 
 
-# -- Renyi and alpha-divergence DP: the order halves with each doubling of the group ------------------------------------------
+# -- Renyi and alpha-divergence DP: the order halves with each doubling of the group -------------------------
 
 
 def renyi(order: float, epsilon: float, size: int, constant: str = "sharp") -> GroupGuarantee:
-    """(order, epsilon)-RDP for one record gives, with c = ceil(log2 size) doublings, for groups of at most ``size``:
+    """(order, epsilon)-RDP for one record gives, with c = ceil(log2 size) doublings, for groups of at most
+    ``size``:
 
     "mironov":     (order/2^c, 3^c epsilon), order >= 2^(c+1)                   [Mironov 2017, Prop. 2]
-    "sharp":       (order/2^c, prod (2a-3)/(a-2) epsilon), order > 2^c           [the same proof, unrounded; E003-7]
-    "equal-order": a -> a^2/(2a-1), epsilon times (2a-1)/(a-1) at each doubling  [Mironov 2017, Cor. 4 (4), corrected]
+    "sharp":       (order/2^c, prod (2a-3)/(a-2) epsilon), order > 2^c           [the same proof, unrounded;
+    E003-7]
+    "equal-order": a -> a^2/(2a-1), epsilon times (2a-1)/(a-1) at each doubling  [Mironov 2017, Cor. 4 (4),
+    corrected]
 
     >>> group = renyi(8.0, 0.1, size=2)
     >>> group.order, round(group.value, 12)
@@ -124,7 +140,9 @@ def renyi_factor(order: float, size: int, constant: str = "sharp") -> tuple[floa
     for _ in range(doublings):
         if constant == "sharp":
             if not current > 2:
-                raise InvalidArgument("order", f"above {2**doublings} for groups of {size}", order, 'try "equal-order"')
+                raise InvalidArgument(
+                    "order", f"above {2**doublings} for groups of {size}", order, 'try "equal-order"'
+                )
             factor, current = factor * ((2 * current - 3) / (current - 2)), current / 2
         elif constant == "equal-order":
             if not current > 1:
@@ -138,16 +156,22 @@ def renyi_factor(order: float, size: int, constant: str = "sharp") -> tuple[floa
             raise InvalidArgument("constant", 'one of "sharp", "mironov", "equal-order"', constant)
     factor = up(factor, 4 * doublings) if doublings else 1.0
     if constant == "sharp":
-        return current, factor, "Mironov 2017, proof of Prop. 2 without rounding: (2a-3)/(a-2) for each doubling"
+        return (
+            current,
+            factor,
+            "Mironov 2017, proof of Prop. 2 without rounding: (2a-3)/(a-2) for each doubling",
+        )
     if constant == "equal-order":
         return current, factor, "Mironov 2017, Cor. 4 (4), corrected: a -> a^2/(2a-1), factor (2a-1)/(a-1)"
     raise InvalidArgument("constant", 'one of "sharp", "mironov", "equal-order"', constant)
 
 
 def alpha(order: float, epsilon: float, size: int, constant: str = "sharp") -> GroupGuarantee:
-    """(order, epsilon)-ADP for one record gives, with k = ceil(log2 size), for groups of at most ``size``, order > 2^k:
+    """(order, epsilon)-ADP for one record gives, with k = ceil(log2 size), for groups of at most ``size``,
+    order > 2^k:
 
-    "proof": (order/2^k, 2^k (a-1)/(a/2^k - 1) epsilon)  [ADP paper, proof of Prop. 3; its statement is unsafe, E000-6]
+    "proof": (order/2^k, 2^k (a-1)/(a/2^k - 1) epsilon)  [ADP paper, proof of Prop. 3; its statement is
+    unsafe, E000-6]
     "sharp": through Renyi DP, I_{a/2} <= (1 + a(a-1) epsilon)^((2a-3)/(2a-2)) at each halving
 
     >>> group = alpha(8.0, 0.001, size=2, constant="proof")
@@ -168,7 +192,9 @@ def alpha(order: float, epsilon: float, size: int, constant: str = "sharp") -> G
     if not doublings:
         return GroupGuarantee(epsilon, "ADP paper, Def. 8", order)
     through = renyi(order, alpha_units.to_renyi(order, epsilon), size, "sharp")
-    return GroupGuarantee(alpha_units.from_renyi(new_order, through.value), f"through Renyi DP: {through.theorem}", new_order)
+    return GroupGuarantee(
+        alpha_units.from_renyi(new_order, through.value), f"through Renyi DP: {through.theorem}", new_order
+    )
 
 
 def _doublings(size: int) -> int:

@@ -26,7 +26,9 @@ def checked(directions: Sequence[Composition]) -> tuple[Composition, ...]:
 
 
 def log_moment_upper(composition: Composition, t: Floats) -> Floats:
-    """An upper bound of K(t), t > 0, elementwise: each law's error is counted apart, so that signs cannot hide it."""
+    """An upper bound of K(t), t > 0, elementwise: each law's error is counted apart, so that signs cannot
+    hide it.
+    """
     total = np.zeros(t.shape)
     size = np.zeros(t.shape)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -38,7 +40,9 @@ def log_moment_upper(composition: Composition, t: Floats) -> Floats:
 
 
 def infinity_mass(composition: Composition) -> tuple[float, float]:
-    """Certified (lower, upper) bounds of P(L = inf) = 1 - prod (1 - p_j)^n_j; exact where one step alone has such mass."""
+    """Certified (lower, upper) bounds of P(L = inf) = 1 - prod (1 - p_j)^n_j; exact where one step alone has
+    such mass.
+    """
     leaking = [(law.infinity_mass, n) for law, n in composition.parts if law.infinity_mass > 0]
     if not leaking:
         return 0.0, 0.0
@@ -50,7 +54,8 @@ def infinity_mass(composition: Composition) -> tuple[float, float]:
 
 
 def remaining_delta(composition: Composition, delta: float) -> float | None:
-    """A lower bound of delta - P(L = inf): what is left for the finite losses; None where delta is certainly too small.
+    """A lower bound of delta - P(L = inf): what is left for the finite losses; None where delta is certainly
+    too small.
 
     Where delta and the mass agree to rounding the question has no certain answer and is refused.
     """
@@ -61,6 +66,7 @@ def remaining_delta(composition: Composition, delta: float) -> float | None:
         return None
     if delta < upper:
         raise Unanswerable(
-            f"delta {delta!r} equals the probability {upper!r} of an infinite loss to within rounding; ask for a larger delta"
+            f"delta {delta!r} equals the probability {upper!r} of an infinite loss to within rounding; "
+            "ask for a larger delta"
         )
     return 0.0 if delta == upper else max(math.nextafter(delta - upper, 0.0), 0.0)

@@ -1,12 +1,14 @@
-"""Optimal composition of k equal guarantees, exactly.  [Kairouz, Oh, Viswanath 2015, Thm. 3.3; Murtagh, Vadhan 2016]
+"""Optimal composition of k equal guarantees, exactly.  [Kairouz, Oh, Viswanath 2015, Thm. 3.3; Murtagh,
+Vadhan 2016]
 
-k steps that are each (e, d)-DP compose like k independent pairs whose loss is infinite with probability d and else
-+e or -e with odds e^e : 1. With j the number of minus signs, binomial with q = 1/(1 + e^e),
+k steps that are each (e, d)-DP compose like k independent pairs whose loss is infinite with probability d and
+else +e or -e with odds e^e : 1. With j the number of minus signs, binomial with q = 1/(1 + e^e),
 
     delta(E) = p + (1 - p) sum over j of P(j) (1 - exp(E - (k - 2j) e))+,     p = 1 - (1 - d)^k,
 
-and no better bound holds for all such mechanisms. Each P(j) is found by itself (Loader's form of the binomial), so no
-large logarithms of factorials cancel, and only the window of j that matters is summed; the rest is bounded.
+and no better bound holds for all such mechanisms. Each P(j) is found by itself (Loader's form of the
+binomial), so no large logarithms of factorials cancel, and only the window of j that matters is summed; the
+rest is bounded.
 """
 
 from __future__ import annotations
@@ -33,14 +35,16 @@ _LARGE = 700.0  # beyond this e the odds leave the doubles; the loss k e then ha
 _LARGEST_COUNT = 2**50
 
 
-# -- questions -------------------------------------------------------------------------------------------------------
+# -- questions -----------------------------------------------------------------------------------------------
 
 
 def epsilon(directions: Sequence[Composition], delta: float) -> Answer:
     """The optimal epsilon at ``delta`` of a plan of k equal steps with bounded loss, rounded up."""
     answers = []
     for e, d, k in _equal_steps(directions):
-        answers.append(Answer(composed_epsilon(e, d, k, delta), "optimal", _THEOREM, None, f"{k} x ({e!r}, {d!r})"))
+        answers.append(
+            Answer(composed_epsilon(e, d, k, delta), "optimal", _THEOREM, None, f"{k} x ({e!r}, {d!r})")
+        )
     return larger(answers)
 
 
@@ -48,7 +52,9 @@ def delta(directions: Sequence[Composition], epsilon: float) -> Answer:
     """The optimal delta at ``epsilon`` of a plan of k equal steps with bounded loss, rounded up."""
     answers = []
     for e, d, k in _equal_steps(directions):
-        answers.append(Answer(composed_delta(e, d, k, epsilon), "optimal", _THEOREM, None, f"{k} x ({e!r}, {d!r})"))
+        answers.append(
+            Answer(composed_delta(e, d, k, epsilon), "optimal", _THEOREM, None, f"{k} x ({e!r}, {d!r})")
+        )
     return larger(answers)
 
 
@@ -61,23 +67,25 @@ def _equal_steps(directions: Sequence[Composition]) -> list[tuple[float, float, 
             continue
         if len(composition.parts) > 1:
             raise Unanswerable(
-                "optimal composition is exact for copies of one guarantee, and this plan has several different steps "
-                "(finding their optimum is #P-hard); ask the certified accountant"
+                "optimal composition is exact for copies of one guarantee, and this plan has several different "
+                "steps (finding their optimum is #P-hard); ask the certified accountant"
             )
         law, k = composition.parts[0]
         size = max(law.supremum, -law.infimum)
         if math.isinf(size):
-            raise Unanswerable("a step's loss is unbounded, so it has no (epsilon, delta) of its own; ask another framework")
+            raise Unanswerable(
+                "a step's loss is unbounded, so it has no (epsilon, delta) of its own; ask another framework"
+            )
         if law.infinity_mass > 0 and len(directions) > 1:
             raise Unanswerable(
-                "optimal composition needs each step's guarantee in both directions at once, and this plan states its "
-                "directions apart; ask the certified accountant"
+                "optimal composition needs each step's guarantee in both directions at once, and this plan "
+                "states its directions apart; ask the certified accountant"
             )
         out.append((size, law.infinity_mass, k))
     return out
 
 
-# -- k equal guarantees ----------------------------------------------------------------------------------------------------
+# -- k equal guarantees --------------------------------------------------------------------------------------
 
 
 def composed_delta(epsilon0: float, delta0: float, count: int, epsilon: float) -> float:
@@ -96,7 +104,8 @@ def composed_delta(epsilon0: float, delta0: float, count: int, epsilon: float) -
 def composed_epsilon(epsilon0: float, delta0: float, count: int, delta: float) -> float:
     """The optimal epsilon at ``delta`` of ``count`` mechanisms that are (epsilon0, delta0)-DP, rounded up.
 
-    Between two values of the loss delta is A - e^E B, which is solved for E; inf where delta is below 1 - (1-delta0)^k.
+    Between two values of the loss delta is A - e^E B, which is solved for E; inf where delta is below 1 -
+    (1-delta0)^k.
 
     >>> round(composed_epsilon(0.2, 0.0, 50, 0.01), 12)
     3.631342735729
@@ -107,7 +116,10 @@ def composed_epsilon(epsilon0: float, delta0: float, count: int, delta: float) -
     if delta < lower:
         return math.inf
     if delta < upper:
-        raise Unanswerable(f"delta {delta!r} equals the mass {upper!r} at infinity to within rounding; ask for a larger delta")
+        raise Unanswerable(
+            f"delta {delta!r} equals the mass {upper!r} at infinity to within rounding; "
+            "ask for a larger delta"
+        )
     top = epsilon0 if count == 1 else up(count * epsilon0)
     if delta >= 1 or top == 0:
         return 0.0
@@ -120,7 +132,8 @@ def composed_epsilon(epsilon0: float, delta0: float, count: int, delta: float) -
 
 
 def log_composed_delta(epsilon0: float, count: int, epsilon: float) -> tuple[float, float]:
-    """Certified (lower, upper) bounds of log delta(epsilon) for ``count`` epsilon0-DP mechanisms; -inf where it is 0.
+    """Certified (lower, upper) bounds of log delta(epsilon) for ``count`` epsilon0-DP mechanisms; -inf where
+    it is 0.
 
     >>> lower, upper = log_composed_delta(0.001, 10**6, 30.0)
     >>> upper - lower < 1e-9, -480 < lower
@@ -141,7 +154,9 @@ def log_composed_delta(epsilon0: float, count: int, epsilon: float) -> tuple[flo
 def _checked_count(count: int) -> int:
     count = checks.count("count", count)
     if count > _LARGEST_COUNT:
-        raise Unanswerable(f"optimal composition counts to 2**50 steps, got {count}; ask the certified accountant")
+        raise Unanswerable(
+            f"optimal composition counts to 2**50 steps, got {count}; ask the certified accountant"
+        )
     return count
 
 
@@ -155,11 +170,14 @@ def _mass(delta0: float, count: int) -> tuple[float, float]:
 
 
 def _solve(binomial: _Binomial, log_delta: float, top: float) -> float:
-    """The smallest E with certified delta(E) <= delta: find the piece by bisection over j, then solve on it."""
+    """The smallest E with certified delta(E) <= delta: the piece by bisection over j, then its root."""
     if binomial.log_delta(0.0)[1] <= log_delta:
         return 0.0
     k, e = binomial.count, binomial.epsilon
-    good, bad = 0, k // 2 + 1  # at loss (k - 2 good) e delta is certainly small enough; (k - 2 bad) e <= 0 is not
+    good, bad = (
+        0,
+        k // 2 + 1,
+    )  # at loss (k - 2 good) e delta is certainly small enough; (k - 2 bad) e <= 0 is not
     while bad - good > 1:
         middle = (good + bad) // 2
         value = (k - 2 * middle) * e
@@ -175,7 +193,9 @@ def _solve(binomial: _Binomial, log_delta: float, top: float) -> float:
 
 
 def _polished(binomial: _Binomial, log_delta: float, proved: float, log_b: float) -> float:
-    """A smaller E that is still certified: log((A - delta)/B) has an absolute error, which is large beside a small E."""
+    """A smaller E that is still certified: log((A - delta)/B) has an absolute error, which is large beside a
+    small E.
+    """
     guess = proved
     for _ in range(3):  # Newton on log delta(E), whose slope is -e^E B / delta
         excess = binomial.log_delta(guess)[1] - log_delta
@@ -187,18 +207,22 @@ def _polished(binomial: _Binomial, log_delta: float, proved: float, log_b: float
     return proved
 
 
-# -- the binomial ----------------------------------------------------------------------------------------------------------
+# -- the binomial --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Binomial:
-    """The number j of minus signs among ``count`` losses of size ``epsilon``; everything in logs with error bounds."""
+    """The number j of minus signs among ``count`` losses of size ``epsilon``; everything in logs with error
+    bounds.
+    """
 
     epsilon: float
     count: int
 
     def log_pmf(self, j: Floats) -> tuple[Floats, Floats]:
-        """(log P(j), absolute error): Loader's form, stirling corrections and two deviances, nothing large cancels."""
+        """(log P(j), absolute error): Loader's form, stirling corrections and two deviances, nothing large
+        cancels.
+        """
         k = float(self.count)
         q = 1 / (1 + math.exp(self.epsilon))
         p = 1 / (1 + math.exp(-self.epsilon))
@@ -211,22 +235,30 @@ class _Binomial:
                 - deviance
                 + 0.5 * (math.log(k) - np.log(j) - np.log(k - j) - math.log(2 * math.pi))
             )
-        log_p, log_q = -math.log1p(math.exp(-self.epsilon)), -self.epsilon - math.log1p(math.exp(-self.epsilon))
+        log_p, log_q = (
+            -math.log1p(math.exp(-self.epsilon)),
+            -self.epsilon - math.log1p(math.exp(-self.epsilon)),
+        )
         value = np.where(j == 0, k * log_p, np.where(j == k, k * log_q, middle))
-        # k q and k p carry 3 ulps, which move the deviances by 3 |j - k q| each; a deviance taken directly has
-        # x <= 10 |x - mean| and x log(x/mean) <= D + |x - mean|, so 8 |j - k q| + 4 D more; the logs and sums the rest
+        # k q and k p carry 3 ulps, which move the deviances by 3 |j - k q| each; a deviance taken directly
+        # has
+        # x <= 10 |x - mean| and x log(x/mean) <= D + |x - mean|, so 8 |j - k q| + 4 D more; the logs and sums
+        # the rest
         error = EPS * (32 * np.abs(j - k * q) + 16 * np.abs(value) + 4 * math.log(k + 1) + 40)
         return value, np.asarray(error, dtype=np.float64)
 
     def window(self, last: int) -> tuple[Floats, Floats, Floats, float]:
-        """(j, log P, error) for the terms j <= last that matter, and the log of a bound of the sum of those left out."""
+        """(j, log P, error) for the terms j <= last that matter, and the log of a bound of the sum of those
+        left out.
+        """
         peak = min(last, int(self.count / (1 + math.exp(self.epsilon))))
         floor = self._one(peak) - _WINDOW
         first = self._border(0, peak, floor)
         end = last - self._border(0, last - peak, floor, last)
         j = np.arange(first, end + 1, dtype=np.float64)
         log_p, error = self.log_pmf(j)
-        # P rises to the left of the peak and falls to its right: what is left out is below (number of terms) e^floor
+        # P rises to the left of the peak and falls to its right: what is left out is below (number of terms)
+        # e^floor
         omitted = float(first + (last - end))
         return j, log_p, error, (floor + 1e-6 + math.log(omitted)) if omitted else -math.inf
 
@@ -234,7 +266,9 @@ class _Binomial:
         return float(self.log_pmf(np.array([float(j)]))[0][0])
 
     def _border(self, low: int, high: int, floor: float, last: int | None = None) -> int:
-        """The smallest step in [low, high] whose log P reaches ``floor`` (counted from ``last`` downwards if given)."""
+        """The smallest step in [low, high] whose log P reaches ``floor`` (counted from ``last`` downwards if
+        given).
+        """
         while low < high:
             middle = (low + high) // 2
             if self._one(middle if last is None else last - middle) >= floor:
@@ -246,7 +280,9 @@ class _Binomial:
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Certified (lower, upper) bounds of log sum over j of P(j) (1 - exp(epsilon - (k - 2j) e))+."""
         k, e = self.count, self.epsilon
-        last = min(int((k - epsilon / e) / 2) + 1, k)  # terms beyond have no positive part; one more is harmless
+        last = min(
+            int((k - epsilon / e) / 2) + 1, k
+        )  # terms beyond have no positive part; one more is harmless
         last = max(last, 0)
         j, log_p, error, omitted = self.window(last)
         loss = (k - 2 * j) * e
@@ -263,7 +299,7 @@ class _Binomial:
         return _log(lower, peak, False), min(_log(upper, peak, True), 0.0)
 
     def solve_piece(self, last: int, log_delta: float) -> tuple[float, float]:
-        """(an upper bound of E = log((A - delta)/B), log B), A = sum of P(j), B = sum of Q(j) over j <= last."""
+        """(upper bound of E = log((A - delta)/B), log B), A = sum of P(j), B = sum of Q(j), j <= last."""
         k, e = self.count, self.epsilon
         j, log_p, error, omitted = self.window(last)
         peak = float(np.max(log_p))
@@ -301,16 +337,20 @@ _SMALL_STIRLING = np.array(
 
 
 def _stirling_rest(n: Floats) -> Floats:
-    """log n! minus Stirling's formula: 1/(12n) - 1/(360n^3) + ..., the first term left out bounds the error (< 1e-17)."""
+    """log n! minus Stirling's formula: 1/(12n) - 1/(360n^3) + ..., the first term left out bounds the error
+    (< 1e-17).
+    """
     n = np.asarray(n, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         r = 1 / (n * n)
-        series = (1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r * (1 / 1188 - r * (691 / 360360)))))) / n
+        series = (
+            1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r * (1 / 1188 - r * (691 / 360360)))))
+        ) / n
     return np.where(n > 15, series, _SMALL_STIRLING[np.minimum(n, 15).astype(np.int64)])
 
 
 def _deviance(x: Floats, mean: float) -> Floats:
-    """x log(x/mean) + mean - x >= 0, within a few ulps of itself and of the change that an ulp of mean makes."""
+    """x log(x/mean) + mean - x >= 0, within a few ulps of itself and of what an ulp of mean makes."""
     v = (x - mean) / (x + mean)
     with np.errstate(divide="ignore", invalid="ignore"):
         direct = x * np.log(x / mean) + mean - x

@@ -1,4 +1,6 @@
-"""Pure differential privacy: the losses' suprema add.  [Dwork, McSherry, Nissim, Smith 2006; basic composition]"""
+"""Pure differential privacy: the losses' suprema add.  [Dwork, McSherry, Nissim, Smith 2006; basic
+composition]
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def supremum(composition: Composition) -> float:
 
 
 def epsilon(directions: Sequence[Composition], delta: float = 0.0) -> Answer:
-    """Sum over the steps of sup L: holds with delta = 0, hence at every delta. Pure DP makes no use of ``delta``."""
+    """Sum over the steps of sup L: holds with delta = 0, hence at every delta. Pure DP makes no use of
+    ``delta``.
+    """
     checks.probability("delta", delta)
     return _composed(directions)
 
@@ -37,8 +41,8 @@ def delta(directions: Sequence[Composition], epsilon: float) -> Answer:
     needed = _composed(directions)
     if epsilon < needed.value:
         raise Unanswerable(
-            f"the plan is {needed.value!r}-DP and pure DP says nothing at the smaller epsilon {epsilon!r}; ask the "
-            "approximate framework, which converts it"
+            f"the plan is {needed.value!r}-DP and pure DP says nothing at the smaller epsilon {epsilon!r}; ask "
+            "the approximate framework, which converts it"
         )
     return Answer(0.0, "pure", _THEOREM)
 
@@ -51,8 +55,11 @@ def _one(composition: Composition) -> Answer:
     total = supremum(composition)
     if infinity_mass(composition)[1] > 0:
         raise Unanswerable(
-            "the loss is infinite with positive probability, so no pure epsilon exists; ask another framework with delta > 0"
+            "the loss is infinite with positive probability, so no pure epsilon exists; ask another "
+            "framework with delta > 0"
         )
     if math.isinf(total):
-        raise Unanswerable("the loss is unbounded, so no pure epsilon exists; ask another framework with delta > 0")
+        raise Unanswerable(
+            "the loss is unbounded, so no pure epsilon exists; ask another framework with delta > 0"
+        )
     return Answer(total, "pure", _THEOREM, None, f"{composition.steps} steps")

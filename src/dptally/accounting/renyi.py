@@ -1,6 +1,7 @@
 """Renyi differential privacy: D_a = K(a-1)/(a-1), and K adds under composition.  [Mironov 2017]
 
-Every order gives a valid bound, so the search for the best one may be sloppy; only the last formula rounds outwards.
+Every order gives a valid bound, so the search for the best one may be sloppy; only the last formula rounds
+outwards.
 """
 
 from __future__ import annotations
@@ -61,11 +62,13 @@ def _one_divergence(composition: Composition, orders: Floats) -> Floats:
         with np.errstate(over="ignore"):
             out[middle] = np.asarray(composition.log_moment(t[middle]), dtype=np.float64) / t[middle]
     out[np.isinf(t)] = composition.supremum
-    positive: Floats = np.maximum(out, 0.0)  # a divergence is never negative: a tiny negative K is round-off around zero
+    positive: Floats = np.maximum(
+        out, 0.0
+    )  # a divergence is never negative: a tiny negative K is round-off around zero
     return positive
 
 
-# -- the questions -------------------------------------------------------------------------------------------------------
+# -- the questions -------------------------------------------------------------------------------------------
 
 
 def epsilon(
@@ -74,11 +77,13 @@ def epsilon(
     conversion: str = "tightest",
     orders: Iterable[float] | None = None,
 ) -> Answer:
-    """The smallest epsilon at ``delta`` that the Renyi divergences prove, rounded up; ``order`` is the one that gave it.
+    """The smallest epsilon at ``delta`` that the Renyi divergences prove, rounded up; ``order`` is the one
+    that gave it.
 
-    With t = a - 1 and p = P(L = inf):  epsilon = (K(t) + log(1/(delta - p)) + log c(t)) / t,  c = 1 by Mironov's
-    Prop. 3 and c(t) = t^t/(1+t)^(1+t) < 1 by Canonne, Kamath, Steinke, Prop. 12. With a mass at infinity K is that of
-    the finite losses:  delta(eps) = p + E[(1 - exp(eps - L))+; L < inf] <= p + c(t) exp(K(t) - t eps).
+    With t = a - 1 and p = P(L = inf):  epsilon = (K(t) + log(1/(delta - p)) + log c(t)) / t,  c = 1 by
+    Mironov's Prop. 3 and c(t) = t^t/(1+t)^(1+t) < 1 by Canonne, Kamath, Steinke, Prop. 12. With a mass at
+    infinity K is that of the finite losses:  delta(eps) = p + E[(1 - exp(eps - L))+; L < inf] <= p + c(t)
+    exp(K(t) - t eps).
 
     ``orders`` None optimises over the reals in (1, inf]; otherwise the best of those given.
     """
@@ -94,7 +99,9 @@ def delta(
     conversion: str = "tightest",
     orders: Iterable[float] | None = None,
 ) -> Answer:
-    """The smallest delta at ``epsilon`` that the Renyi divergences prove, rounded up:  min over t of p + c(t) exp(K(t) - t eps)."""
+    """The smallest delta at ``epsilon`` that the Renyi divergences prove, rounded up:  min over t of p + c(t)
+    exp(K(t) - t eps).
+    """
     epsilon = checks.nonnegative("epsilon", epsilon)
     allowed = _checked_orders(orders)
     theorem = _checked_conversion(conversion)
@@ -105,7 +112,13 @@ def _epsilon_one(
     composition: Composition, delta: float, conversion: str, theorem: str, orders: Floats | None
 ) -> Answer:
     if not composition.parts or delta == 1:
-        return Answer(0.0, "renyi", theorem, None, "nothing leaks" if not composition.parts else "delta = 1 is no promise")
+        return Answer(
+            0.0,
+            "renyi",
+            theorem,
+            None,
+            "nothing leaks" if not composition.parts else "delta = 1 is no promise",
+        )
     remaining = remaining_delta(composition, delta)
     if remaining is None:
         return Answer(math.inf, "renyi", theorem, None, "the loss is infinite with probability above delta")
@@ -142,20 +155,23 @@ def _supremum(composition: Composition) -> float:
 
 def _no_finite_order(orders: Floats | None) -> str:
     if orders is None:
-        return "the Renyi divergences of all orders are infinite, so this framework gives no epsilon; ask the certified accountant"
-    return f"none of the orders {orders.tolist()} has a finite Renyi divergence; leave out orders= to search all of (1, inf]"
+        return "the Renyi divergences of all orders are infinite; ask the certified accountant instead"
+    return (
+        f"none of the orders {orders.tolist()} has a finite divergence; leave out orders= to search them all"
+    )
 
 
-# -- one log-moment bound, the best order ----------------------------------------------------------------------------------
+# -- one log-moment bound, the best order --------------------------------------------------------------------
 
 
 def best_epsilon(
     log_moment: LogMoment, delta: float, conversion: str = "tightest", orders: Floats | None = None
 ) -> tuple[float, float]:
-    """(epsilon, order) from an upper bound of K: min over t of (K(t) + log(1/delta) + log c(t))/t, rounded up, at least 0.
+    """(epsilon, order) from an upper bound of K: min over t of (K(t) + log(1/delta) + log c(t))/t, rounded
+    up, at least 0.
 
-    K and log c + (its linear part) are convex, so the quotient has one valley and a scan finds it. A negative quotient
-    proves the negative epsilon, hence also 0.
+    K and log c + (its linear part) are convex, so the quotient has one valley and a scan finds it. A negative
+    quotient proves the negative epsilon, hence also 0.
     """
     log_inverse = up(-math.log(delta), 2)
 

@@ -1,4 +1,4 @@
-"""One function per edge between definitions, each with its theorem. Every result is rounded to the safe side."""
+"""One function per edge between definitions, each with its theorem, rounded to the safe side."""
 
 from dptally.conversions.edges import EDGES as EDGES
 from dptally.conversions.edges import Edge as Edge

@@ -1,4 +1,4 @@
-"""From one alpha-divergence guarantee, (order, epsilon)-ADP: the same condition as Renyi DP, in other units."""
+"""From one alpha-divergence guarantee, (order, epsilon)-ADP: Renyi DP in other units."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ __all__ = ["approx_to_approx", "approx_to_approx_delta"]
 
 
 def approx_to_approx(epsilon: float, delta: float, target_delta: float) -> float:
-    """The smallest epsilon' at ``target_delta`` that (epsilon, delta)-DP implies, rounded up; inf if target_delta < delta.
+    """The smallest epsilon' at ``target_delta`` that (epsilon, delta)-DP implies, rounded up; inf if
+    target_delta < delta.
 
     [Liu et al. 2022 (GDPT), Thm. 2.1: an equivalence]
 

@@ -10,7 +10,13 @@ from dptally.accounting.concentrated import delta_from_rho, epsilon_from_rho
 from dptally.errors import InvalidArgument
 from dptally.numerics.rounding import up
 
-__all__ = ["zcdp_to_alpha", "zcdp_to_approx", "zcdp_to_approx_bun_steinke", "zcdp_to_approx_delta", "zcdp_to_renyi"]
+__all__ = [
+    "zcdp_to_alpha",
+    "zcdp_to_approx",
+    "zcdp_to_approx_bun_steinke",
+    "zcdp_to_approx_delta",
+    "zcdp_to_renyi",
+]
 
 
 def zcdp_to_renyi(rho: float, order: float) -> float:
@@ -26,7 +32,8 @@ def zcdp_to_renyi(rho: float, order: float) -> float:
 
 
 def zcdp_to_alpha(rho: float, order: float) -> float:
-    """rho-zCDP in alpha-divergence units at one order in (1, inf): (exp((a-1) a rho) - 1)/(a (a-1)), rounded up.
+    """rho-zCDP in alpha-divergence units at one order in (1, inf): (exp((a-1) a rho) - 1)/(a (a-1)), rounded
+    up.
 
     >>> round(zcdp_to_alpha(0.125, 2.0), 12)
     0.142012708344
@@ -48,7 +55,8 @@ def zcdp_to_approx(rho: float, delta: float) -> float:
 
 
 def zcdp_to_approx_bun_steinke(rho: float, delta: float) -> float:
-    """rho-zCDP implies (rho + 2 sqrt(rho log(1/delta)), delta)-DP, rounded up.  [Bun, Steinke 2016, Prop. 1.3]
+    """rho-zCDP implies (rho + 2 sqrt(rho log(1/delta)), delta)-DP, rounded up.  [Bun, Steinke 2016, Prop.
+    1.3]
 
     >>> round(zcdp_to_approx_bun_steinke(0.5, 1e-5), 12)
     5.298525912188

@@ -14,7 +14,13 @@ from dptally.conversions.concentrated import (
     zcdp_to_approx_delta,
     zcdp_to_renyi,
 )
-from dptally.conversions.gaussian import gdp_to_alpha, gdp_to_approx, gdp_to_approx_delta, gdp_to_renyi, gdp_to_zcdp
+from dptally.conversions.gaussian import (
+    gdp_to_alpha,
+    gdp_to_approx,
+    gdp_to_approx_delta,
+    gdp_to_renyi,
+    gdp_to_zcdp,
+)
 from dptally.conversions.pure import (
     pure_to_alpha,
     pure_to_approx,
@@ -24,7 +30,12 @@ from dptally.conversions.pure import (
     pure_to_renyi_mironov,
     pure_to_zcdp,
 )
-from dptally.conversions.renyi import renyi_to_alpha, renyi_to_approx, renyi_to_approx_delta, renyi_to_approx_mironov
+from dptally.conversions.renyi import (
+    renyi_to_alpha,
+    renyi_to_approx,
+    renyi_to_approx_delta,
+    renyi_to_approx_mironov,
+)
 from dptally.errors import InvalidArgument
 
 __all__ = ["EDGES", "Edge", "edge"]

@@ -14,7 +14,8 @@ __all__ = ["gdp_to_alpha", "gdp_to_approx", "gdp_to_approx_delta", "gdp_to_renyi
 
 
 def gdp_to_approx(mu: float, delta: float) -> float:
-    """The smallest epsilon at ``delta`` that mu-GDP implies, rounded up; exact.  [Dong, Roth, Su 2022, Cor. 2.13]
+    """The smallest epsilon at ``delta`` that mu-GDP implies, rounded up; exact.  [Dong, Roth, Su 2022, Cor.
+    2.13]
 
     >>> round(gdp_to_approx(1.0, 1e-5), 12)
     4.377178095681
@@ -23,7 +24,8 @@ def gdp_to_approx(mu: float, delta: float) -> float:
 
 
 def gdp_to_approx_delta(mu: float, epsilon: float) -> float:
-    """The smallest delta at ``epsilon`` that mu-GDP implies, rounded up; exact.  [Dong, Roth, Su 2022, Cor. 2.13]
+    """The smallest delta at ``epsilon`` that mu-GDP implies, rounded up; exact.  [Dong, Roth, Su 2022, Cor.
+    2.13]
 
     >>> round(gdp_to_approx_delta(1.0, 1.0), 12)
     0.126936737507
@@ -42,7 +44,8 @@ def gdp_to_zcdp(mu: float) -> float:
 
 
 def gdp_to_renyi(mu: float, order: float) -> float:
-    """mu-GDP is (order, order mu^2/2)-RDP for every finite order >= 1, rounded up; inf at order inf unless mu = 0.
+    """mu-GDP is (order, order mu^2/2)-RDP for every finite order >= 1, rounded up; inf at order inf unless mu
+    = 0.
 
     [Dong, Roth, Su 2022, Cor. B.6]
 
@@ -54,7 +57,8 @@ def gdp_to_renyi(mu: float, order: float) -> float:
 
 
 def gdp_to_alpha(mu: float, order: float) -> float:
-    """mu-GDP in alpha-divergence units at one order in (1, inf): (exp(a (a-1) mu^2/2) - 1)/(a (a-1)), rounded up.
+    """mu-GDP in alpha-divergence units at one order in (1, inf): (exp(a (a-1) mu^2/2) - 1)/(a (a-1)), rounded
+    up.
 
     >>> round(gdp_to_alpha(0.5, 2.0), 12)
     0.142012708344

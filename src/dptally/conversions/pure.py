@@ -27,7 +27,8 @@ __all__ = [
 
 
 def pure_to_approx(epsilon: float, delta: float) -> float:
-    """The smallest epsilon' with (epsilon', delta)-DP: log(e^eps - delta (1 + e^eps)), at least 0, rounded up.
+    """The smallest epsilon' with (epsilon', delta)-DP: log(e^eps - delta (1 + e^eps)), at least 0, rounded
+    up.
 
     [Liu et al. 2022 (GDPT), Thm. 2.1, with delta0 = 0]
 
@@ -38,7 +39,8 @@ def pure_to_approx(epsilon: float, delta: float) -> float:
 
 
 def pure_to_zcdp(epsilon: float) -> float:
-    """The smallest rho: epsilon tanh(epsilon/2), rounded up. At most epsilon^2/2.  [Bun, Steinke 2016, Prop. 1.4, sharp]
+    """The smallest rho: epsilon tanh(epsilon/2), rounded up. At most epsilon^2/2.  [Bun, Steinke 2016, Prop.
+    1.4, sharp]
 
     >>> round(pure_to_zcdp(5.0), 12)
     4.933071490757
@@ -47,9 +49,11 @@ def pure_to_zcdp(epsilon: float) -> float:
 
 
 def pure_to_gdp(epsilon: float) -> float:
-    """The smallest mu: -2 Phi^{-1}(1/(1 + e^eps)), rounded up; at most sqrt(pi/2) epsilon.  [Liu et al. 2022, Thm. 5.1]
+    """The smallest mu: -2 Phi^{-1}(1/(1 + e^eps)), rounded up; at most sqrt(pi/2) epsilon.  [Liu et al. 2022,
+    Thm. 5.1]
 
-    Both trade-off functions are symmetric and meet at the point where delta(0) = tanh(epsilon/2) = 1 - 2 Phi(-mu/2).
+    Both trade-off functions are symmetric and meet at the point where delta(0) = tanh(epsilon/2) = 1 - 2
+    Phi(-mu/2).
 
     >>> round(pure_to_gdp(1.0), 12)
     1.232035385345
@@ -65,10 +69,12 @@ def pure_to_gdp(epsilon: float) -> float:
 
 
 def pure_to_renyi(epsilon: float, order: float) -> float:
-    """The smallest Renyi divergence of ``order`` in [1, inf] that epsilon-DP implies: randomized response's, rounded up.
+    """The smallest Renyi divergence of ``order`` in [1, inf] that epsilon-DP implies: randomized response's,
+    rounded up.
 
-    log(p^a q^(1-a) + q^a p^(1-a))/(a-1), p = e^eps/(1 + e^eps), q = 1 - p; order 1: epsilon tanh(epsilon/2); order inf:
-    epsilon.  [Mironov 2017, Prop. 5; that randomized response dominates: Kairouz, Oh, Viswanath 2015, Thm. 3.2]
+    log(p^a q^(1-a) + q^a p^(1-a))/(a-1), p = e^eps/(1 + e^eps), q = 1 - p; order 1: epsilon tanh(epsilon/2);
+    order inf: epsilon.  [Mironov 2017, Prop. 5; that randomized response dominates: Kairouz, Oh, Viswanath
+    2015, Thm. 3.2]
 
     >>> round(pure_to_renyi(1.0, 2.0), 12)
     0.735325664056
@@ -88,7 +94,8 @@ def pure_to_renyi(epsilon: float, order: float) -> float:
 
 
 def pure_to_alpha(epsilon: float, order: float) -> float:
-    """The smallest alpha divergence of ``order`` in (1, inf) that epsilon-DP implies, rounded up: see pure_to_renyi.
+    """The smallest alpha divergence of ``order`` in (1, inf) that epsilon-DP implies, rounded up: see
+    pure_to_renyi.
 
     >>> round(pure_to_alpha(1.0, 2.0), 12)
     0.543080634815
@@ -96,11 +103,12 @@ def pure_to_alpha(epsilon: float, order: float) -> float:
     return from_renyi(order, pure_to_renyi(epsilon, order))
 
 
-# -- Mironov's generic bounds ------------------------------------------------------------------------------------------------
+# -- Mironov's generic bounds --------------------------------------------------------------------------------
 
 
 def pure_to_renyi_mironov(epsilon: float, order: float) -> float:
-    """2 a epsilon^2, rounded up: a generic bound of the Renyi divergence, order a >= 1.  [Mironov 2017, Lemma 1]
+    """2 a epsilon^2, rounded up: a generic bound of the Renyi divergence, order a >= 1.  [Mironov 2017, Lemma
+    1]
 
     :func:`pure_to_renyi` is exact and never larger.
 
@@ -112,7 +120,8 @@ def pure_to_renyi_mironov(epsilon: float, order: float) -> float:
 
 
 def pure_ratio_bound(epsilon: float, count: int, probability: float) -> float:
-    """P(S)/Q(S) <= exp(2 eps sqrt(n log(1/Q(S)))) after n epsilon-DP steps, rounded up.  [Mironov 2017, Prop. 4]
+    """P(S)/Q(S) <= exp(2 eps sqrt(n log(1/Q(S)))) after n epsilon-DP steps, rounded up.  [Mironov 2017, Prop.
+    4]
 
     The printed proof has a false step; the statement is true (errata E003-2).
 

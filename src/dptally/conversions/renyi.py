@@ -20,8 +20,8 @@ __all__ = ["renyi_to_alpha", "renyi_to_approx", "renyi_to_approx_delta", "renyi_
 def renyi_to_approx(order: float, epsilon: float, delta: float, conversion: str = "tightest") -> float:
     """(order, epsilon)-RDP implies (epsilon', delta)-DP, rounded up; inf at delta = 0 for a finite order.
 
-    epsilon' = epsilon + log((a-1)/a) - (log delta + log a)/(a-1)  [Canonne, Kamath, Steinke 2020, Prop. 12; the same as
-    Balle et al. 2020, Thm. 21]. Order inf is pure DP: epsilon' = epsilon.
+    epsilon' = epsilon + log((a-1)/a) - (log delta + log a)/(a-1)  [Canonne, Kamath, Steinke 2020, Prop. 12;
+    the same as Balle et al. 2020, Thm. 21]. Order inf is pure DP: epsilon' = epsilon.
 
     >>> round(renyi_to_approx(10.0, 0.1, 1e-5), 12)
     1.018010636784
@@ -38,7 +38,8 @@ def renyi_to_approx(order: float, epsilon: float, delta: float, conversion: str 
 
 
 def renyi_to_approx_mironov(order: float, epsilon: float, delta: float) -> float:
-    """(order, epsilon)-RDP implies (epsilon + log(1/delta)/(order-1), delta)-DP, rounded up.  [Mironov 2017, Prop. 3]
+    """(order, epsilon)-RDP implies (epsilon + log(1/delta)/(order-1), delta)-DP, rounded up.  [Mironov 2017,
+    Prop. 3]
 
     >>> round(renyi_to_approx_mironov(10.0, 0.1, 1e-5), 12)
     1.379213940552
@@ -46,10 +47,13 @@ def renyi_to_approx_mironov(order: float, epsilon: float, delta: float) -> float
     return renyi_to_approx(order, epsilon, delta, "mironov")
 
 
-def renyi_to_approx_delta(order: float, epsilon: float, target_epsilon: float, conversion: str = "tightest") -> float:
-    """(order, epsilon)-RDP implies (target_epsilon, delta)-DP with delta = c(a-1) exp((a-1)(epsilon - target)), rounded up.
+def renyi_to_approx_delta(
+    order: float, epsilon: float, target_epsilon: float, conversion: str = "tightest"
+) -> float:
+    """(order, epsilon)-RDP implies (target_epsilon, delta)-DP with delta = c(a-1) exp((a-1)(epsilon -
+    target)), rounded up.
 
-    >>> round(renyi_to_approx_delta(10.0, 0.1, 1.0180020585448), 9)
+    >>> round(renyi_to_approx_delta(10.0, 0.1, 1.018010636784), 9)
     1e-05
     """
     order, epsilon = _checked(order, conversion), checks.nonnegative("epsilon", epsilon)
@@ -57,13 +61,16 @@ def renyi_to_approx_delta(order: float, epsilon: float, target_epsilon: float, c
     if epsilon == 0 or (math.isinf(order) and target >= epsilon):
         return 0.0
     if math.isinf(order):
-        raise InvalidArgument("target_epsilon", f"at least {epsilon!r} for order inf", target, "use pure_to_approx")
+        raise InvalidArgument(
+            "target_epsilon", f"at least {epsilon!r} for order inf", target, "use pure_to_approx"
+        )
     log_delta, _ = best_delta(_line(epsilon), target, conversion, np.array([order]))
     return min(up(math.exp(min(log_delta, 0.0)), 2), 1.0)
 
 
 def renyi_to_alpha(order: float, epsilon: float) -> float:
-    """The same guarantee in alpha-divergence units: (exp((a-1) epsilon) - 1)/(a (a-1)), rounded up.  [ADP paper, Def. 8]
+    """The same guarantee in alpha-divergence units: (exp((a-1) epsilon) - 1)/(a (a-1)), rounded up.  [ADP
+    paper, Def. 8]
 
     >>> round(renyi_to_alpha(2.0, 0.25), 12)
     0.142012708344

@@ -18,9 +18,9 @@ def minimise(
 ) -> tuple[float, float]:
     """(x, function(x)) at the smallest value met on [low, high], 0 < low, on a logarithmic scale.
 
-    Scans ``start``, walks on by three decades while the smallest value lies at an end and still improves, then zooms
-    in. ``function`` is vectorised; NaN counts as +inf. For a function with one valley x is found to relative 1e-8
-    or better; for any other the value is still one that the function takes.
+    Scans ``start``, walks on by three decades while the smallest value lies at an end and still improves,
+    then zooms in. ``function`` is vectorised; NaN counts as +inf. For a function with one valley x is found
+    to relative 1e-8 or better; for any other the value is still one that the function takes.
 
     >>> x, value = minimise(lambda x: x + 4e16 / x, 1e-18, 1e18)
     >>> round(x / 2e8, 6), round(value / 4e8, 12)
@@ -59,10 +59,11 @@ def minimise(
 
 
 def first_true(predicate: Callable[[float], bool], low: float, high: float, tolerance: float = 0.0) -> float:
-    """A point where ``predicate`` holds, just above where it starts to; it fails at ``low`` and holds at ``high``.
+    """A point where ``predicate`` holds, just above where it starts to; it fails at ``low`` and holds at
+    ``high``.
 
-    Bisects until the bracket is within relative ``tolerance`` (0: neighbouring doubles); whatever the predicate does
-    in between, it was evaluated and true at the point returned, or that point is ``high``.
+    Bisects until the bracket is within relative ``tolerance`` (0: neighbouring doubles); whatever the
+    predicate does in between, it was evaluated and true at the point returned, or that point is ``high``.
 
     >>> first_true(lambda x: x * x >= 2, 0.0, 2.0)
     1.4142135623730951
