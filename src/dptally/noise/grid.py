@@ -81,9 +81,19 @@ def _to_grid_wide(array: NDArray[Any], exponent: int) -> NDArray[Any]:
 
 def from_grid(units: Any, exponent: int) -> Any:
     """units * 2^exponent as the nearest double: a rounding of what is already private."""
+    array = np.asarray(units)
+    if array.dtype == object:
+        flat = [_nearest_double(Fraction(x) * Fraction(2) ** exponent) for x in array.ravel().tolist()]
+        return np.array(flat, dtype=np.float64).reshape(array.shape)
     with np.errstate(over="ignore", under="ignore"):
-        doubles = np.asarray(units).astype(np.float64)
-        return np.ldexp(doubles, exponent)
+        return np.ldexp(array.astype(np.float64), exponent)
+
+
+def _nearest_double(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 @overload
