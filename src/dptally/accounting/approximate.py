@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,11 +31,17 @@ COMPOSITIONS = {
     "kairouz": "Kairouz, Oh, Viswanath 2015, Thm. 3.5: sum e tanh(e/2) + sqrt(2 log(1/d') sum e^2)",
 }
 _SHARE = 0.5  # of the free delta, given to the steps whose loss is unbounded; the rest is left to the theorem
+_ONE_SIDED = (
+    "advanced composition needs each step's guarantee in both directions, and in a mixed plan with two directions it "
+    "is not known which belong together; ask for basic composition or another framework"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """``count`` steps, each (epsilon, delta)-DP in both directions (``two_sided``) or in the one at hand."""
+    """``count`` steps, each (epsilon, delta)-DP: in both directions (``two_sided``) or in the one at hand
+    only.
+    """
 
     epsilon: float
     delta: float
@@ -109,30 +115,47 @@ def _implied(epsilon0: float, x: float, two_sided: bool = True) -> float:
 # -- the guarantees of the steps -----------------------------------------------------------------------------
 
 
-def guarantees(composition: Composition, symmetric: bool, free: float = 0.0) -> tuple[list[Guarantee], str]:
-    """Each step's (epsilon, delta), and how they were found.
+def guarantees(directions: Sequence[Composition], free: float = 0.0) -> list[list[Guarantee]]:
+    """The steps' (epsilon, delta), one list for each direction that must be composed by itself.
 
-    A bounded loss gives (max(sup L, -inf L), P(L = inf)), which holds in both directions where nothing is
-    infinite or the two directions are alike (``symmetric``). An unbounded one is cut by its own profile at an
-    equal share of ``free``, part of the delta asked for; that holds in the direction at hand, and in both
-    where they are alike.
+    A bounded loss gives (sup L, P(L = inf)). An unbounded one is cut by its own profile at an equal share of
+    ``free``, a part of the delta asked for. The guarantee holds in both directions where the plan has one
+    direction (both are alike) or consists of copies of one step (the larger of its two). In a mixed plan with
+    two directions it is not known which laws belong together, and each direction stands alone.
     """
-    unbounded = sum(n for law, n in composition.parts if math.isinf(law.supremum))
-    if unbounded and not free > 0:
+    shares = [_share(composition, free) for composition in directions]
+    lists = [_guarantees_one(c, share) for c, share in zip(directions, shares, strict=True)]
+    if len(lists) == 1:
+        return lists
+    if all(len(steps) == 1 and steps[0].count == lists[0][0].count for steps in lists):
+        first = [steps[0] for steps in lists]
+        return [[Guarantee(max(s.epsilon for s in first), max(s.delta for s in first), first[0].count)]]
+    return [[replace(step, two_sided=False) for step in steps] for steps in lists]
+
+
+def _share(composition: Composition, free: float) -> float:
+    """The delta of each unbounded step; a hair less than free/number, so that the sum cannot round past
+    ``free``.
+    """
+    number = sum(n for law, n in composition.parts if math.isinf(law.supremum))
+    if not number:
+        return 0.0
+    share = free / number * (1 - 2.0**-44)
+    if not share > 0:
         raise Unanswerable(
-            "a step's loss is unbounded, so it has no guarantee at this delta; ask with a larger delta"
+            "a step's loss is unbounded, so it has no guarantee at this delta; ask a larger one"
         )
-    share = down(free / unbounded, 2) if unbounded else 0.0
+    return share
+
+
+def _guarantees_one(composition: Composition, share: float) -> list[Guarantee]:
     out = []
     for law, n in composition.parts:
         if math.isinf(law.supremum):
-            out.append(Guarantee(_cut(law, share), min(up(law.infinity_mass + share), 1.0), n, symmetric))
-        elif math.isinf(law.infimum):
-            out.append(Guarantee(max(law.supremum, 0.0), law.infinity_mass, n, symmetric))
+            out.append(Guarantee(_cut(law, share), min(up(law.infinity_mass + share), 1.0), n))
         else:
-            size = max(law.supremum, -law.infimum)
-            out.append(Guarantee(size, law.infinity_mass, n, symmetric or law.infinity_mass == 0))
-    return out, f"{unbounded} unbounded steps cut at delta {share:.3g} each" if unbounded else ""
+            out.append(Guarantee(max(law.supremum, 0.0), law.infinity_mass, n))
+    return out
 
 
 def _cut(law: Law, share: float) -> float:
@@ -167,36 +190,44 @@ def epsilon(directions: Sequence[Composition], delta: float, composition: str = 
 
     With p the mass at infinity and d' = (delta - p)/(1 - p): "basic" is sum e_j, then Theorem 2.1 at d';
     "advanced" is sqrt(2 log(1/d') sum e_j^2) + sum e_j (exp(e_j) - 1); "kairouz" has e_j tanh(e_j/2) in the
-    second sum; "tightest" is the smallest. Unbounded steps are cut at half of delta - p, divided equally
-    (basic alone: all of it).
+    second sum; "tightest" is the smallest. Unbounded steps are cut at all of delta - p ("basic") or at half
+    of it, divided equally.
     """
     delta = checks.probability("delta", delta)
-    names = _names(composition)
-    directions = checked(directions)
-    return larger([_epsilon_one(c, delta, names, len(directions) == 1) for c in directions])
+    return _epsilon(checked(directions), delta, _names(composition))
 
 
 def delta(directions: Sequence[Composition], epsilon: float, composition: str = "tightest") -> Answer:
-    """The delta at ``epsilon`` by the same theorems, rounded up: the smallest for which :func:`epsilon` stays
-    below it.
+    """The delta at ``epsilon`` by the same theorems, rounded up.
+
+    With unbounded steps it is found by bisection, as a delta whose own epsilon is small enough.
     """
     epsilon = checks.nonnegative("epsilon", epsilon)
-    names = _names(composition)
-    directions = checked(directions)
-    return larger([_delta_one(c, epsilon, names, len(directions) == 1) for c in directions])
+    names, directions = _names(composition), checked(directions)
+    if all(math.isfinite(c.supremum) for c in directions):
+        return larger([_delta(steps, epsilon, names) for steps in guarantees(directions)])
+
+    def small(log_delta: float) -> bool:
+        return _epsilon(directions, math.exp(log_delta), names).value <= epsilon
+
+    floor = max(infinity_mass(c)[1] for c in directions)
+    low, high = -700.0 if floor == 0 else math.log(floor), -1e-12
+    value = math.exp(first_true(small, low, high, 1e-4 / -low)) if small(high) else 1.0
+    return Answer(value, "approximate", COMPOSITIONS[names[0]], None, "by bisection over delta")
 
 
-def _epsilon_one(composition: Composition, delta: float, names: tuple[str, ...], symmetric: bool) -> Answer:
-    lower, upper = infinity_mass(composition)
-    if delta < lower:
+def _epsilon(directions: tuple[Composition, ...], delta: float, names: tuple[str, ...]) -> Answer:
+    masses = [infinity_mass(c) for c in directions]
+    if any(delta < lower for lower, _ in masses):
         return Answer(
             math.inf, "approximate", COMPOSITIONS["basic"], None, "the mass at infinity is above delta"
         )
+    left = max(down(delta - max(upper for _, upper in masses)), 0.0)
     answers, reasons = [], []
     for name in names:
-        free = max(down(delta - upper), 0.0) * (1.0 if name == "basic" else _SHARE)
         try:
-            answers.append(_by(name, composition, delta, free, symmetric))
+            lists = guarantees(directions, left if name == "basic" else _SHARE * left)
+            answers.append(larger([_by(name, steps, delta) for steps in lists]))
         except Unanswerable as error:
             reasons.append(f"{name}: {error}")
     if not answers:
@@ -204,17 +235,17 @@ def _epsilon_one(composition: Composition, delta: float, names: tuple[str, ...],
     return min(answers, key=lambda answer: answer.value)
 
 
-def _by(name: str, composition: Composition, delta: float, free: float, symmetric: bool) -> Answer:
-    steps, detail = guarantees(composition, symmetric, free)
+def _by(name: str, steps: Sequence[Guarantee], delta: float) -> Answer:
     mass = _mass(steps)
     if mass > delta:
-        raise Unanswerable(f"the steps' deltas add up to {mass!r}, to within rounding above delta {delta!r}")
+        raise Unanswerable(f"the steps' deltas add up to {mass!r}, above delta {delta!r}")
     rest = _rest(delta, mass)
     if name == "basic":
         value = _implied(_basic(steps), rest, all(step.two_sided for step in steps))
     else:
         value = _advanced(steps, rest, name)
-    return Answer(value, "approximate", COMPOSITIONS[name], None, f"{name}{', ' + detail if detail else ''}")
+    detail = f"{name}; the steps' deltas use {mass!r} of delta" if mass else name
+    return Answer(value, "approximate", COMPOSITIONS[name], None, detail)
 
 
 def _basic(steps: Sequence[Guarantee]) -> float:
@@ -235,14 +266,18 @@ def _mass(steps: Sequence[Guarantee]) -> float:
 
 def _advanced(steps: Sequence[Guarantee], rest: float, name: str) -> float:
     if not all(step.two_sided for step in steps):
-        raise Unanswerable(
-            "advanced composition needs each step's guarantee in both directions at once, and this plan states "
-            "its directions apart; ask for basic composition or another framework"
-        )
+        raise Unanswerable(_ONE_SIDED)
+    squares = _squares(steps)
+    if squares == 0:
+        return 0.0
     if rest == 0:
         raise Unanswerable("advanced composition needs a delta above what the steps already use")
-    drift, squares = _drift(steps, name), up(math.fsum(s.count * s.epsilon * s.epsilon for s in steps), 4)
-    return up(drift + math.sqrt(2 * up(-math.log(rest), 2) * squares), 4)
+    return up(_drift(steps, name) + math.sqrt(2 * up(-math.log(rest), 2) * squares), 4)
+
+
+def _squares(steps: Sequence[Guarantee]) -> float:
+    total = math.fsum(step.count * step.epsilon * step.epsilon for step in steps)
+    return up(total, 4) if total > 0 else 0.0
 
 
 def _drift(steps: Sequence[Guarantee], name: str) -> float:
@@ -256,42 +291,30 @@ def _drift(steps: Sequence[Guarantee], name: str) -> float:
     return up(math.fsum(terms), 8)
 
 
-def _delta_one(composition: Composition, epsilon: float, names: tuple[str, ...], symmetric: bool) -> Answer:
-    if math.isfinite(composition.supremum):
-        steps, _ = guarantees(composition, symmetric)
-        return min(_deltas(steps, epsilon, names), key=lambda answer: answer.value)
-
-    def small(log_delta: float) -> bool:  # any delta whose own epsilon is small enough is an answer
-        return _epsilon_one(composition, math.exp(log_delta), names, symmetric).value <= epsilon
-
-    floor = infinity_mass(composition)[1]
-    low = -700.0 if floor == 0 else math.log(floor) + 1e-12
-    value = 1.0
-    if small(-1e-12):
-        value = math.exp(first_true(small, low, -1e-12, 1e-4 / max(-low, 1.0)))
-    return Answer(value, "approximate", COMPOSITIONS[names[0]], None, "by bisection over delta")
-
-
-def _deltas(steps: Sequence[Guarantee], epsilon: float, names: tuple[str, ...]) -> list[Answer]:
-    mass, out = _mass(steps), []
+def _delta(steps: Sequence[Guarantee], epsilon: float, names: tuple[str, ...]) -> Answer:
+    two_sided = all(step.two_sided for step in steps)
+    answers = []
     for name in names:
         if name == "basic":
-            value = _implied_delta(_basic(steps), mass, epsilon, all(step.two_sided for step in steps))
-        elif not all(step.two_sided for step in steps):
-            continue
+            value = _implied_delta(_basic(steps), _mass(steps), epsilon, two_sided)
+        elif two_sided:
+            value = _advanced_delta(steps, epsilon, name)
         else:
-            distance = down(epsilon - _drift(steps, name), 1)
-            squares = up(math.fsum(s.count * s.epsilon * s.epsilon for s in steps), 4)
-            exponent = distance * distance / (2 * squares) if distance > 0 and squares > 0 else 0.0
-            rest = up(math.exp(-max(down(exponent, 4), 0.0)), 2)
-            value = min(up(mass + (1 - mass) * rest, 4), 1.0)
-        out.append(Answer(value, "approximate", COMPOSITIONS[name], None, name))
-    if not out:
-        raise Unanswerable(
-            "advanced composition needs each step's guarantee in both directions at once; "
-            "ask for basic composition"
-        )
-    return out
+            continue
+        answers.append(Answer(value, "approximate", COMPOSITIONS[name], None, name))
+    if not answers:
+        raise Unanswerable(_ONE_SIDED)
+    return min(answers, key=lambda answer: answer.value)
+
+
+def _advanced_delta(steps: Sequence[Guarantee], epsilon: float, name: str) -> float:
+    """p + (1 - p) exp(-(epsilon - drift)^2 / (2 sum e^2)) right of the drift, else 1."""
+    distance, squares, mass = down(epsilon - _drift(steps, name)), _squares(steps), _mass(steps)
+    if squares == 0:
+        return mass
+    exponent = distance * distance / (2 * squares) if distance > 0 else 0.0
+    rest = up(math.exp(-max(down(exponent, 4), 0.0)), 2)
+    return min(up(mass + (1 - mass) * rest, 4), 1.0)
 
 
 def _names(composition: str) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptally import checks
-from dptally.accounting.answer import Answer, larger
+from dptally.accounting.answer import Answer
+from dptally.accounting.approximate import guarantees
 from dptally.accounting.moments import checked
 from dptally.checks import Floats
 from dptally.errors import Unanswerable
@@ -40,49 +41,33 @@ _LARGEST_COUNT = 2**50
 
 def epsilon(directions: Sequence[Composition], delta: float) -> Answer:
     """The optimal epsilon at ``delta`` of a plan of k equal steps with bounded loss, rounded up."""
-    answers = []
-    for e, d, k in _equal_steps(directions):
-        answers.append(
-            Answer(composed_epsilon(e, d, k, delta), "optimal", _THEOREM, None, f"{k} x ({e!r}, {d!r})")
-        )
-    return larger(answers)
+    e, d, k = _equal_steps(directions)
+    return Answer(composed_epsilon(e, d, k, delta), "optimal", _THEOREM, None, f"{k} x ({e!r}, {d!r})")
 
 
 def delta(directions: Sequence[Composition], epsilon: float) -> Answer:
     """The optimal delta at ``epsilon`` of a plan of k equal steps with bounded loss, rounded up."""
-    answers = []
-    for e, d, k in _equal_steps(directions):
-        answers.append(
-            Answer(composed_delta(e, d, k, epsilon), "optimal", _THEOREM, None, f"{k} x ({e!r}, {d!r})")
-        )
-    return larger(answers)
+    e, d, k = _equal_steps(directions)
+    return Answer(composed_delta(e, d, k, epsilon), "optimal", _THEOREM, None, f"{k} x ({e!r}, {d!r})")
 
 
-def _equal_steps(directions: Sequence[Composition]) -> list[tuple[float, float, int]]:
+def _equal_steps(directions: Sequence[Composition]) -> tuple[float, float, int]:
+    """(epsilon, delta, k) of a plan of k equal steps, the larger of its directions."""
     directions = checked(directions)
-    out = []
-    for composition in directions:
-        if not composition.parts:
-            out.append((0.0, 0.0, 0))
-            continue
-        if len(composition.parts) > 1:
-            raise Unanswerable(
-                "optimal composition is exact for copies of one guarantee, and this plan has several different "
-                "steps (finding their optimum is #P-hard); ask the certified accountant"
-            )
-        law, k = composition.parts[0]
-        size = max(law.supremum, -law.infimum)
-        if math.isinf(size):
-            raise Unanswerable(
-                "a step's loss is unbounded, so it has no (epsilon, delta) of its own; ask another framework"
-            )
-        if law.infinity_mass > 0 and len(directions) > 1:
-            raise Unanswerable(
-                "optimal composition needs each step's guarantee in both directions at once, and this plan "
-                "states its directions apart; ask the certified accountant"
-            )
-        out.append((size, law.infinity_mass, k))
-    return out
+    if any(math.isinf(composition.supremum) for composition in directions):
+        raise Unanswerable(
+            "a step's loss is unbounded, so it has no (epsilon, delta) of its own; ask another framework"
+        )
+    lists = guarantees(directions)
+    if len(lists) > 1 or len(lists[0]) > 1:
+        raise Unanswerable(
+            "optimal composition is exact for copies of one guarantee, and this plan has several different "
+            "steps (finding their optimum is #P-hard); ask the certified accountant"
+        )
+    if not lists[0]:
+        return 0.0, 0.0, 0
+    step = lists[0][0]
+    return step.epsilon, step.delta, step.count
 
 
 # -- k equal guarantees --------------------------------------------------------------------------------------

@@ -41,8 +41,8 @@ def delta(directions: Sequence[Composition], epsilon: float) -> Answer:
     needed = _composed(directions)
     if epsilon < needed.value:
         raise Unanswerable(
-            f"the plan is {needed.value!r}-DP and pure DP says nothing at the smaller epsilon {epsilon!r}; ask "
-            "the approximate framework, which converts it"
+            f"the plan is {needed.value!r}-DP and pure DP says nothing at the smaller epsilon {epsilon!r}; "
+            "ask the approximate framework, which converts it"
         )
     return Answer(0.0, "pure", _THEOREM)
 
