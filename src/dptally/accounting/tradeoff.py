@@ -7,7 +7,7 @@ FPR = B(S) = x and FNR = 1 - A(S). Each point of the profiles delta_A(eps) = sup
 
     TPR <= delta_A(eps) + e^eps x            FNR >= e^-eps (1 - x - delta_B(eps)),     for every eps >= 0,
 
-and the best of them over eps is the trade-off function itself (its supporting lines of slope -e^eps, -e^-eps).
+and the best of them over eps is the trade-off function itself.
 Any eps is valid, so the search may be sloppy; only the last formula rounds outwards. The attacker may also
 test in the other orientation (A and B exchanged): the answer is the worse of the two.
 """
@@ -68,7 +68,7 @@ def detection_range(directions: Sequence[Composition], fpr: float, complement: f
     two arguments say the same thing, each exactly where it is small.
     """
     directions = checked(directions)
-    if fpr >= 1:
+    if complement <= 0:
         return 1.0, 0.0
     rates = [_oriented(alternative, null, fpr, complement) for alternative, null in _orientations(directions)]
     return max(tpr for tpr, _ in rates), max(0.0, min(min(fnr for _, fnr in rates), complement))
@@ -87,7 +87,7 @@ def _orientations(directions: tuple[Composition, ...]) -> list[tuple[Composition
 def _oriented(
     alternative: Composition, null: Composition, fpr: float, complement: float
 ) -> tuple[float, float]:
-    tpr, fnr = gaussian_range(_joint_mu(alternative, null), fpr)
+    tpr, fnr = gaussian_range(_joint_mu(alternative, null), fpr, complement)
     if fpr == 0:
         mass = infinity_mass(alternative)[1]
         return min(tpr, mass), max(fnr, _one_minus(mass))
@@ -107,22 +107,23 @@ def _joint_mu(*compositions: Composition) -> float:
     return up(math.sqrt(max(totals)), 4)
 
 
-def gaussian_range(mu: float, fpr: float) -> tuple[float, float]:
+def gaussian_range(mu: float, fpr: float, complement: float | None = None) -> tuple[float, float]:
     """(largest TPR, smallest FNR) of mu-Gaussian DP: Phi(Phi^{-1}(fpr) + mu) and 1 minus it, rounded.
 
     >>> tpr, fnr = gaussian_range(1.0, 0.05)
     >>> round(tpr, 6), round(fnr, 6)
     (0.259511, 0.740489)
     """
-    if mu == math.inf:
+    complement = _one_minus(fpr) if complement is None else complement
+    if mu == math.inf or complement <= 0:
         return 1.0, 0.0
-    if fpr in (0.0, 1.0):
-        return fpr, 1.0 - fpr
+    if fpr == 0:
+        return 0.0, 1.0
     # z = Phi^{-1}(1 - fpr): its lower end is the safe one, and the smaller tail the sharp one
     if fpr <= 0.5:
         z = float(normal_tail_quantile(up(math.log(fpr), 4))[0])
     else:
-        z = -float(normal_tail_quantile(down(math.log1p(-fpr), 4))[1])
+        z = -float(normal_tail_quantile(down(math.log(complement), 4))[1])
     shifted = down(z - mu)
     tpr = up(math.exp(float(log_normal_tail(shifted)[1])), 4)
     fnr = down(math.exp(float(log_normal_tail(-shifted)[0])), 4)

@@ -35,7 +35,7 @@ SERIES_TERMS = 24  # 0.5^24 / 24! is far below one ulp
 def renyi(p: ArrayLike, q: ArrayLike, order: float) -> float:
     """Renyi divergence of an order in [0, inf]: log(sum p^a q^(1-a)) / (a - 1).
 
-    Order 1 is KL (also where it is finite and every larger order is not), order inf is ``maximum``, order 0 is
+    Order 1 is KL (also where it is finite and every larger order is not), inf is ``maximum``, 0 is
     -log Q(p > 0).  [van Erven, Harremoes 2014, Def. 1-3]
 
     >>> round(renyi([0.75, 0.25], [0.25, 0.75], 2), 12)

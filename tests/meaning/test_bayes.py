@@ -1,0 +1,113 @@
+"""Golden and laws: Bayes factors and posteriors. F34, F44, F63 and the golden ids bayes.*."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dptally.errors import InvalidArgument
+from dptally.law import divergences
+from dptally.meaning import bayes
+from dptally.mechanisms import ApproxDP, Gaussian, PureDP
+
+
+@pytest.mark.parametrize(
+    ("order", "epsilon", "value"),
+    [
+        (2.0, 0.5, "1.64872127070012814684865078781"),
+        (10.0, 0.1, "2.4596031111569496638001265636"),
+        (1.5, 0.75, "1.45499141461820133605379369199"),
+    ],
+)
+def test_golden_moment(order, epsilon, value):
+    got = bayes.moment(order, epsilon)
+    assert got == pytest.approx(float(value), rel=1e-13)
+    assert mp.mpf(got) >= mp.mpf(value) * (1 - mp.mpf(2) ** -52)
+
+
+def test_golden_markov_corrected_and_the_printed_form_is_unsafe():
+    assert bayes.factor_tail(1.5, 0.75, 10.0) == pytest.approx(0.460108684618392599684, rel=1e-13)
+    truth = bayes.gaussian_factor_tail(1.0, 2.0)
+    assert truth == pytest.approx(0.0668072012688580660, rel=1e-13)
+    printed = math.exp(0.75) / math.exp(2.0) ** (1 / 0.5)
+    assert printed < 0.04 < truth < bayes.factor_tail(1.5, 0.75, math.exp(2.0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 60), min_size=4, max_size=4),
+    st.lists(st.integers(1, 60), min_size=4, max_size=4),
+    st.floats(1.05, 12),
+    st.floats(0.2, 5),
+)
+def test_moment_and_tail_hold_for_finite_mechanisms(first, second, order, beta):
+    p, q = np.array(first) / sum(first), np.array(second) / sum(second)
+    epsilon = divergences.renyi(p, q, order) * (1 + 1e-12)
+    assert np.sum(q * (p / q) ** order) <= bayes.moment(order, epsilon) * (1 + 1e-12)
+    assert np.sum(p[p / q > beta * (1 + 1e-12)]) <= bayes.factor_tail(order, epsilon, beta) * (1 + 1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.01, 3), st.floats(-2, 8))
+def test_f44_zcdp_tail_is_the_best_order_and_holds_for_the_gaussian(rho, log_beta):
+    tail = bayes.zcdp_factor_tail(rho, math.exp(log_beta))
+    assert bayes.gaussian_factor_tail(math.sqrt(2 * rho), log_beta) <= tail * (1 + 1e-12)
+    for order in (1.1, 1.5, 2.0, 4.0, 16.0):
+        assert tail <= bayes.factor_tail(order, rho * order, math.exp(log_beta)) * (1 + 1e-12)
+
+
+def test_extremes():
+    assert bayes.factor(1000.0) == math.inf
+    assert bayes.moment(2.0, 1000.0) == math.inf
+    assert bayes.factor(0.0) >= 1.0
+    assert bayes.zcdp_factor_tail(0.0, 2.0) == 0.0
+    assert bayes.zcdp_factor_tail(1.0, 0.5) == 1.0
+    assert bayes.factor_tail(2.0, 1.0, 1e-300) == 1.0
+    assert tuple(bayes.posterior(0.0, 1.0)) == (0.0, 0.0)
+    assert tuple(bayes.posterior(1.0, 1.0)) == (1.0, 1.0)
+    assert bayes.posterior(1e-300, 700.0).upper <= 1.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(1e-9, 1 - 1e-9), st.floats(0, 30))
+def test_posterior_is_exact_bayes(prior, epsilon):
+    box = bayes.posterior(prior, epsilon)
+    with mp.workdps(40):
+        odds = mp.mpf(prior) / (1 - mp.mpf(prior))
+        low, high = (odds * mp.exp(s * mp.mpf(epsilon)) for s in (-1, 1))
+        low, high = low / (1 + low), high / (1 + high)
+        assert box.lower <= low
+        assert high <= box.upper
+        assert box.lower == pytest.approx(float(low), rel=1e-14)
+        assert box.upper == pytest.approx(float(high), rel=1e-14)
+
+
+def test_after_alarm():
+    pure = PureDP(1.0).directions()
+    assert bayes.after_alarm(pure, 0.5, 0.01) == pytest.approx(math.e / (1 + math.e), rel=1e-6)
+    assert bayes.after_alarm(pure, 0.5, 0.01) >= math.e / (1 + math.e) * (1 - 1e-15)
+    assert bayes.after_alarm(pure, 0.0, 0.01) == 0.0
+    assert bayes.after_alarm(ApproxDP(1.0, 0.01).directions(), 0.1, 0.0) == 1.0
+    assert 0.5 < bayes.after_alarm(Gaussian(1.0).directions(), 0.1, 1e-3) < 0.8
+    with pytest.raises(InvalidArgument, match="fpr"):
+        bayes.after_alarm(pure, 0.5, 0.0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: bayes.factor(-1.0),
+        lambda: bayes.moment(1.0, 1.0),
+        lambda: bayes.moment(math.inf, 1.0),
+        lambda: bayes.factor_tail(2.0, 1.0, 0.0),
+        lambda: bayes.posterior(1.5, 1.0),
+        lambda: bayes.gaussian_factor_tail(0.0, 1.0),
+        lambda: bayes.gaussian_factor_tail(1.0, math.inf),
+    ],
+)
+def test_bad_input(call):
+    with pytest.raises(InvalidArgument):
+        call()
