@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from dptally.law import Law
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
 from dptally.law.law import Numbers
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.numerics.exact import between
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS, up
 
@@ -28,9 +30,9 @@ SMALLEST_RATIO, LARGEST_RATIO = 1e-140, 1e100  # of mu: the square must be a nor
 class GaussianLaw(Law):
     """L ~ N(mu^2/2, mu^2): the loss of N(mu, 1) against N(0, 1), the same in both directions.
 
-    K(t) = mu^2 t (t + 1) / 2. Kept as the variance mu^2, which is what adds. It carries at most 5 * 2^-53 of relative
-    error: (s/sigma)^2 has 3, the product with a count 1, a correctly rounded sum 1. Its root mu then carries
-    3.5 * 2^-53, less than the 2 * 2^-52 that the bounds of the profile cover.
+    K(t) = mu^2 t (t + 1) / 2. Kept as the variance mu^2, which is what adds: the exact rational, rounded up (once for each
+    mechanism, once for the sum), so at most 2 * 2^-52 above the truth. Its root mu is within 1.5 * 2^-52, less than the
+    2 * 2^-52 that the bounds of the profile cover.
     """
 
     variance: float
@@ -40,7 +42,8 @@ class GaussianLaw(Law):
 
     @classmethod
     def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> Law:
-        return cls(math.fsum(n * law.variance for law, n in parts if isinstance(law, GaussianLaw)))
+        total = sum((n * Fraction(law.variance) for law, n in parts if isinstance(law, GaussianLaw)), Fraction(0))
+        return cls(between(total)[1])
 
     def log_moment(self, t: Numbers) -> Numbers:
         return 0.5 * self.variance * t * (t + 1)  # type: ignore[no-any-return]
@@ -85,10 +88,10 @@ class GaussianLaw(Law):
         return np.exp(-0.5 * z * z) / (self.mu * math.sqrt(2 * math.pi))
 
     def closed_rho(self) -> float | None:
-        return up(0.5 * self.variance, 3)
+        return 0.5 * self.variance
 
     def gaussian_mu(self) -> float:
-        return up(self.mu, 2)
+        return up(self.mu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,5 +117,4 @@ class Gaussian(Mechanism):
             raise InvalidArgument("sensitivity / sigma", asked, self.sensitivity / self.sigma)
 
     def laws(self) -> tuple[Law, ...]:
-        ratio = self.sensitivity / self.sigma
-        return (GaussianLaw(ratio * ratio),)
+        return (GaussianLaw(between((Fraction(self.sensitivity) / Fraction(self.sigma)) ** 2)[1]),)

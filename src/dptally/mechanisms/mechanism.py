@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
@@ -36,6 +37,16 @@ class Mechanism(ABC):
     @abstractmethod
     def laws(self) -> tuple[Law, ...]:
         """The law of the privacy loss in each direction: (remove, add); one law where both are the same; none if nothing leaks."""
+
+    def parameters(self) -> dict[str, Any]:
+        """What it was built from, under the names that its constructor takes.
+
+        A parameter whose name is also a question (PureDP's epsilon) is kept in a field called declared_<name>.
+        """
+        return {field.name.removeprefix("declared_"): getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.parameters().items())})"
 
     @property
     def parts(self) -> tuple[tuple[Mechanism, int], ...]:

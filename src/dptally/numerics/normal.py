@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, erfinv, ndtri_exp
 
+from dptally.numerics.doubled import two_product, two_sum
 from dptally.numerics.rounding import EPS, Floats, down, up
 
 __all__ = [
@@ -34,10 +35,12 @@ __all__ = [
     "gaussian_mu",
     "gaussian_mu_at_zero",
     "gaussian_mu_log",
+    "gaussian_mu_of_pure",
     "gaussian_mu_slope",
     "log_gaussian_delta",
     "log_normal_tail",
     "mills",
+    "mirrored",
     "normal_tail_quantile",
 ]
 
@@ -69,7 +72,7 @@ def log_normal_tail(x: ArrayLike) -> tuple[Floats, Floats]:
     """
     x = np.asarray(x, dtype=np.float64)
     size = np.minimum(np.abs(x), 1e150)
-    high, low = _two_product(size, size)
+    high, low = two_product(size, size)
     with np.errstate(under="ignore"):
         log_body = np.log(mills(size)) - _LOG_ROOT_TWO_PI - 0.5 * low
         logged = -0.5 * high + log_body
@@ -94,7 +97,7 @@ def log_gaussian_delta(mu: ArrayLike, epsilon: ArrayLike, mu_ulps: float = MU_UL
     mu in [1e-300, 1e100].
 
     >>> lower, upper = log_gaussian_delta(1.0, 0.0)
-    >>> bool(lower <= -0.95991633371034213 <= upper), bool(upper - lower < 2e-14)
+    >>> bool(lower <= -0.95991633369562232 <= upper), bool(upper - lower < 2e-14)
     (True, True)
     """
     mu, epsilon = np.broadcast_arrays(np.asarray(mu, dtype=np.float64), np.asarray(epsilon, dtype=np.float64))
@@ -119,11 +122,11 @@ def _log_delta_bounds(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
     lower, upper = np.where(vast, -np.inf, lower), np.where(vast, np.where(np.isinf(epsilon), -np.inf, -1e299), upper)
     if not (epsilon < 0).any():
         return lower, upper
-    mirrored_lower, mirrored_upper = _mirrored(epsilon, lower, False), _mirrored(epsilon, upper, True)
+    mirrored_lower, mirrored_upper = mirrored(epsilon, lower, False), mirrored(epsilon, upper, True)
     return np.where(epsilon < 0, mirrored_lower, lower), np.where(epsilon < 0, mirrored_upper, upper)
 
 
-def _mirrored(epsilon: Floats, log_delta: Floats, upwards: bool) -> Floats:
+def mirrored(epsilon: Floats, log_delta: Floats, upwards: bool) -> Floats:
     """log(1 - e^eps + e^eps delta) for eps < 0 from log delta(-eps), rounded up or down.
 
     Near 1 it is log1p(-e^eps (1 - delta)); otherwise a sum of two positive terms. Each is within 8 ulps of its argument,
@@ -143,9 +146,9 @@ def _log_delta_positive(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
     """(log delta, absolute error) for epsilon >= 0; the caller handles epsilon / mu beyond 1e150."""
     epsilon = np.minimum(epsilon, 1e150 * np.minimum(mu, 1.0))
     c, h = epsilon / mu, 0.5 * mu
-    high, low = _two_product(c, mu)
+    high, low = two_product(c, mu)
     c_low = ((epsilon - high) - low) / mu  # c + c_low = epsilon / mu to twice the precision
-    x, x_low = _two_sum(c, -h)
+    x, x_low = two_sum(c, -h)
     x_low = x_low + c_low
     direct = mu >= np.maximum(0.5, 0.25 * c)
     out, error = np.empty_like(mu), np.empty_like(mu)
@@ -155,7 +158,7 @@ def _log_delta_positive(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
     rest = ~below
     if rest.any():
         difference, relative = _mills_difference(c[rest], h[rest], x[rest] + x_low[rest], direct[rest])
-        square, square_low = _two_product(x[rest], x[rest])
+        square, square_low = two_product(x[rest], x[rest])
         body = np.log(difference) - _LOG_ROOT_TWO_PI - (0.5 * square_low + x[rest] * x_low[rest])
         value = -0.5 * square + body
         out[rest] = value
@@ -231,22 +234,6 @@ def _by_recursion(c: Floats, h: Floats) -> tuple[Floats, Floats]:
     return 2.0 * total, relative
 
 
-def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """a + b = sum + low exactly (Knuth)."""
-    total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
-
-
-def _two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """a b = product + low exactly (Dekker, Veltkamp), barring underflow; |a|, |b| <= 1e150."""
-    product = a * b
-    a_high, b_high = 134217729.0 * a, 134217729.0 * b
-    a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
-    a_low, b_low = a - a_high, b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
 # -- inverses ------------------------------------------------------------------------------------------------------------
 # A Newton search finds a point, to which no claim is attached; each end is then moved outwards until the certified bounds
 # of the function itself prove it.
@@ -298,6 +285,20 @@ def gaussian_mu_at_zero(log_rest: ArrayLike, ulps: float = 4.0) -> tuple[Floats,
         return 2.0 * lower, 2.0 * upper
     near, far = (gaussian_mu_at_zero(part, ulps) for part in (np.maximum(log_rest, -0.5), np.minimum(log_rest, -1.0)))
     return np.where(log_rest > -1.0, near[0], far[0]), np.where(log_rest > -1.0, near[1], far[1])
+
+
+def gaussian_mu_of_pure(epsilon: float) -> float:
+    """-2 Phi^{-1}(1/(1 + e^epsilon)), rounded up: the mu with 1 - delta_mu(0) = 2/(1 + e^epsilon).
+
+    >>> round(gaussian_mu_of_pure(1.0), 9)
+    1.232203229
+    """
+    log_rest = (
+        -math.log1p(0.5 * math.expm1(epsilon))
+        if epsilon < 1
+        else math.log(2) - epsilon - math.log1p(math.exp(-epsilon))
+    )
+    return float(gaussian_mu_at_zero(np.asarray(log_rest), 8)[1])
 
 
 def gaussian_mu_slope(epsilon: ArrayLike, mu: ArrayLike) -> Floats:

@@ -1,0 +1,33 @@
+"""A declared pure guarantee."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dptally import checks
+from dptally.law import Law
+from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.two_point import TwoPointLaw
+
+__all__ = ["PureDP"]
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PureDP(Mechanism):
+    """Any ``epsilon``-differentially private mechanism: P(S) <= e^epsilon Q(S) for every event S.
+
+    Randomized response with the same epsilon dominates it  [Kairouz, Oh, Viswanath 2015, Thm. 3.1].
+
+    >>> PureDP(0.5).renyi(float("inf"))
+    0.5
+    """
+
+    declared_epsilon: float
+    json_name: ClassVar[str] = "pure_dp"
+
+    def __init__(self, epsilon: float) -> None:
+        object.__setattr__(self, "declared_epsilon", checks.nonnegative("epsilon", epsilon))
+
+    def laws(self) -> tuple[Law, ...]:
+        return (TwoPointLaw.of_guarantee(self.declared_epsilon),) if self.declared_epsilon > 0 else ()

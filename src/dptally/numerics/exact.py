@@ -1,0 +1,28 @@
+"""Neighbouring doubles around an exact rational: what is left of a parameter's rounding, made visible."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+__all__ = ["between", "quotient"]
+
+
+def between(value: Fraction) -> tuple[float, float]:
+    """The closest doubles with lower <= value <= upper; equal where the value is a double.
+
+    >>> between(Fraction(1, 2)), between(Fraction(1, 20))[1]
+    ((0.5, 0.5), 0.05)
+    """
+    nearest = float(value)
+    exact = Fraction(nearest)
+    if exact == value:
+        return nearest, nearest
+    if exact > value:
+        return math.nextafter(nearest, -math.inf), nearest
+    return nearest, math.nextafter(nearest, math.inf)
+
+
+def quotient(numerator: float, denominator: float) -> tuple[float, float]:
+    """The closest doubles around the exact quotient of two finite doubles."""
+    return between(Fraction(numerator) / Fraction(denominator))
