@@ -3,11 +3,20 @@
     DptallyError
     ├── InvalidArgument (ValueError)      an argument is out of its domain; nothing was computed
     │   └── InvalidType (TypeError too)   an argument is of the wrong type or shape
-    ├── Unanswerable (ValueError)         the question has no answer from what is known; says the nearest one that has
+    ├── Unanswerable (ValueError)         what is known does not answer the question; says the nearest one
     ├── CannotCalibrate (ValueError)      no parameter value meets the target
     ├── MissingExtra (ImportError)        an optional dependency is needed; says what to install
     └── LedgerError                       the account could not be opened, read or debited
-        └── BudgetExceeded                a spend would pass the cap; nothing was debited
+        ├── BudgetExceeded                a spend would pass the cap; nothing was debited
+        ├── CannotPrice                   the budget's kind cannot pay for this mechanism; says which can
+        ├── UnknownDataset                no account of that name
+        ├── DatasetExists                 an account of that name is there already
+        ├── KeyReused                     the idempotency key belongs to another request
+        ├── NotReleasable                 the reservation has expired, is settled, or is another caller's
+        ├── ChainBroken                   an entry or a total was edited, removed or moved; says which
+        ├── RolledBack                    the ledger is older than the head it was opened with
+        ├── SchemaTooNew                  the ledger was written by a later dptally
+        └── LedgerUnavailable             locked, read-only, corrupt, not durable, or the connection is lost
 """
 
 from __future__ import annotations
@@ -15,12 +24,21 @@ from __future__ import annotations
 __all__ = [
     "BudgetExceeded",
     "CannotCalibrate",
+    "CannotPrice",
+    "ChainBroken",
+    "DatasetExists",
     "DptallyError",
     "InvalidArgument",
     "InvalidType",
+    "KeyReused",
     "LedgerError",
+    "LedgerUnavailable",
     "MissingExtra",
+    "NotReleasable",
+    "RolledBack",
+    "SchemaTooNew",
     "Unanswerable",
+    "UnknownDataset",
 ]
 
 
@@ -50,7 +68,7 @@ class InvalidType(InvalidArgument, TypeError):
 
 
 class Unanswerable(DptallyError, ValueError):
-    """What is known does not determine the answer; the text gives the reason and the nearest question that has one."""
+    """What is known does not determine the answer; the text gives the reason and the nearest question."""
 
 
 class CannotCalibrate(DptallyError, ValueError):
@@ -69,6 +87,110 @@ class MissingExtra(DptallyError, ImportError):
 class LedgerError(DptallyError):
     """The ledger could not be opened, read or debited. Nothing was released."""
 
+    def __reduce__(self) -> tuple[object, ...]:  # errors with fields cross process borders unharmed
+        return _restored, (type(self), self.args, dict(self.__dict__))
+
+
+def _restored(cls: type[LedgerError], args: tuple[object, ...], fields: dict[str, object]) -> LedgerError:
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
+
 
 class BudgetExceeded(LedgerError):
-    """A spend would pass the cap. Raised before any data is touched; nothing was debited."""
+    """A spend would pass the cap. Raised before any data is touched; nothing was debited.
+
+    ``kind`` is what the cap is counted in (epsilon, rho, mu^2); ``cap``, ``spent``, ``requested`` and
+    ``left`` are in it. ``holder`` names the analyst whose own cap was met, or is empty where it was the
+    dataset's.
+    """
+
+    def __init__(
+        self,
+        *,
+        dataset: str,
+        kind: str,
+        cap: float,
+        spent: float,
+        requested: float,
+        left: float,
+        holder: str = "",
+        hint: str = "",
+    ) -> None:
+        self.dataset = dataset
+        self.holder = holder
+        self.kind = kind
+        self.cap = cap
+        self.spent = spent
+        self.requested = requested
+        self.left = left
+        self.hint = hint
+        who = f"dataset {dataset!r}" if not holder else f"analyst {holder!r} in dataset {dataset!r}"
+        super().__init__(
+            f"{who} has {kind} {left:.4g} left of {cap:.4g}; this release needs {kind} {requested:.4g}. "
+            f"Nothing was released and nothing was debited. {hint or 'Ask the owner for a new budget.'}"
+        )
+
+
+class CannotPrice(LedgerError):
+    """The budget's kind cannot pay for this mechanism. Nothing was debited."""
+
+
+class UnknownDataset(LedgerError):
+    """The ledger has no account of that name. Nothing was debited."""
+
+    def __init__(self, dataset: str) -> None:
+        self.dataset = dataset
+        super().__init__(
+            f"the ledger has no dataset {_shown(dataset)}; "
+            f"create it first: ledger.create({_shown(dataset)}, budget=...)"
+        )
+
+
+class DatasetExists(LedgerError):
+    """An account of that name is there already; its budget was not changed."""
+
+    def __init__(self, dataset: str) -> None:
+        self.dataset = dataset
+        super().__init__(f"dataset {_shown(dataset)} exists already; its budget was not changed")
+
+
+class KeyReused(LedgerError):
+    """The idempotency key belongs to another request. Nothing was debited and nothing may be released."""
+
+    def __init__(self, dataset: str, key: str, differs: tuple[str, ...]) -> None:
+        self.dataset = dataset
+        self.key = key
+        self.differs = differs
+        super().__init__(
+            f"key {_shown(key)} of dataset {_shown(dataset)} was used for another request "
+            f"(it differs in {', '.join(differs)}). Nothing was debited; choose a new key for a new request"
+        )
+
+
+class NotReleasable(LedgerError):
+    """The reservation cannot be released: do not publish the answer. What was debited stays spent."""
+
+
+class ChainBroken(LedgerError):
+    """The ledger does not agree with its own hash chain. ``entry`` is the first bad one, None for a total."""
+
+    def __init__(self, dataset: str, entry: int | None, reason: str) -> None:
+        self.dataset = dataset
+        self.entry = entry
+        self.reason = reason
+        where = f"dataset {_shown(dataset)}" if dataset else "the register of datasets"
+        super().__init__(f"{where}: {reason}" if entry is None else f"entry {entry} of {where}: {reason}")
+
+
+class RolledBack(LedgerError):
+    """The ledger no longer holds the head it was opened with: an old copy was restored, or another one."""
+
+
+class SchemaTooNew(LedgerError):
+    """The ledger was written by a later dptally; this one does not touch it."""
+
+
+class LedgerUnavailable(LedgerError):
+    """Locked, read-only, corrupt, not durable, or the connection is lost. Nothing was released."""

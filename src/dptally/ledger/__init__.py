@@ -1,1 +1,21 @@
+"""The durable account: filters, an odometer, and a ledger on SQLite or PostgreSQL that cannot be overspent or
+quietly edited.
+"""
 
+import importlib.util
+
+from dptally.errors import MissingExtra
+
+if importlib.util.find_spec("sqlalchemy") is None:
+    raise MissingExtra("SQLAlchemy", "ledger")
+
+from dptally.ledger.chain import Head as Head
+from dptally.ledger.entries import Entry as Entry
+from dptally.ledger.entries import Request as Request
+from dptally.ledger.ledger import Ledger as Ledger
+from dptally.ledger.receipts import Batch as Batch
+from dptally.ledger.receipts import Receipt as Receipt
+from dptally.ledger.status import Balance as Balance
+from dptally.ledger.status import Status as Status
+from dptally.ledger.verification import Verified as Verified
+from dptally.ledger.verification import verify_export as verify_export

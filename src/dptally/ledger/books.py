@@ -1,0 +1,74 @@
+"""The arithmetic of an account: who has spent what, and what a spend would do to it. No storage, no clock.
+
+A dataset and each of its analysts is a holder with totals of its own. Spends on the parts of one partition
+touch disjoint records, so a holder owes the largest of them, not the sum: total = unpartitioned + sum over
+partitions of the largest part. The same code runs when a spend is made and when the history is verified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dptally.ledger.units import Amount
+
+__all__ = ["DATASET", "EVERYONE", "Books", "Slot"]
+
+DATASET = ""  # the holder that is the dataset itself
+EVERYONE = "*"  # the holder whose cap every analyst without one of their own gets
+WHOLE = ""  # the part that holds a partition's maximum
+
+Slot = tuple[str, str, str]  # holder, partition, part
+
+
+@dataclass(slots=True)
+class Books:
+    """Totals in units. Only the holders and slots that matter need to be loaded."""
+
+    zero: Amount
+    spent: dict[str, Amount] = field(default_factory=dict)
+    caps: dict[str, Amount | None] = field(default_factory=dict)
+    slots: dict[Slot, Amount] = field(default_factory=dict)
+
+    def after(
+        self, holder: str, cost: Amount, partition: str, part: str
+    ) -> tuple[Amount, dict[Slot, Amount]]:
+        """The holder's total after a spend, and the slots that change. Nothing is changed yet."""
+        total = self.spent.get(holder, self.zero)
+        if not partition:
+            return total + cost, {}
+        of_part, of_whole = (holder, partition, part), (holder, partition, WHOLE)
+        in_part = self.slots.get(of_part, self.zero) + cost
+        before = self.slots.get(of_whole, self.zero)
+        whole = before.larger(in_part)
+        return total + (whole - before), {of_part: in_part, of_whole: whole}
+
+    def holders(self, by: str) -> tuple[str, ...]:
+        """Whom a spend by this analyst is charged to."""
+        return (DATASET, by) if by else (DATASET,)
+
+    def cap(self, holder: str) -> Amount | None:
+        """The cap of a holder; an analyst who was given none has everyone's, if there is one."""
+        own = self.caps.get(holder)
+        return own if own is not None or holder == DATASET else self.caps.get(EVERYONE)
+
+    def refused_by(self, by: str, cost: Amount, partition: str = "", part: str = "") -> str | None:
+        """The first holder whose cap the spend would pass, or None if it fits."""
+        for holder in self.holders(by):
+            cap = self.cap(holder)
+            if cap is not None and not self.after(holder, cost, partition, part)[0].within(cap):
+                return holder
+        return None
+
+    def charge(self, by: str, cost: Amount, partition: str = "", part: str = "") -> str | None:
+        """Record the spend on every holder, or nothing at all: then the holder whose cap refuses it."""
+        changes = []
+        for holder in self.holders(by):
+            total, slots = self.after(holder, cost, partition, part)
+            cap = self.cap(holder)
+            if cap is not None and not total.within(cap):
+                return holder
+            changes.append((holder, total, slots))
+        for holder, total, slots in changes:
+            self.spent[holder] = total
+            self.slots.update(slots)
+        return None

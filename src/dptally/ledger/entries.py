@@ -1,0 +1,217 @@
+"""What the ledger writes and gives back: requests, entries, and the JSON bodies that the chain signs."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, Literal
+
+from dptally import checks
+from dptally.errors import InvalidArgument, InvalidType
+from dptally.ledger.chain import canonical
+from dptally.ledger.terms import amount_from_json, amount_to_json
+from dptally.ledger.units import Amount
+from dptally.mechanisms.mechanism import Mechanism
+
+__all__ = ["Entry", "Request", "State", "name", "prose", "settle_body", "spend_body"]
+
+State = Literal["reserved", "released", "burnt"]
+
+VALUE_LIMIT = 1 << 20  # characters of JSON: a ledger is not a data store
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One spend to ask for. ``partition`` and ``part`` name the disjoint part of the records that the plan
+    touches.
+    """
+
+    plan: Mechanism
+    by: str = ""
+    why: str = ""
+    key: str | None = None
+    labels: Sequence[str] = ()
+    partition: str = ""
+    part: str = ""
+    expires: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.plan, Mechanism):
+            raise InvalidType(
+                "plan", "a mechanism or a sum of mechanisms, such as 10 * Gaussian(sigma=40)", self.plan
+            )
+        if self.by:
+            name("by", self.by)
+        prose("by", self.by)
+        if self.by == "*":
+            raise InvalidArgument("by", "the name of one analyst", self.by)
+        prose("why", self.why)
+        if self.key is not None:
+            name("key", self.key)
+        if isinstance(self.labels, (str, bytes)) or not isinstance(self.labels, Iterable):
+            raise InvalidType("labels", "a sequence of texts", self.labels)
+        object.__setattr__(self, "labels", tuple(sorted({name("labels", label) for label in self.labels})))
+        prose("partition", self.partition)
+        prose("part", self.part)
+        if bool(self.partition) != bool(self.part):
+            raise InvalidArgument("partition, part", "given together", (self.partition, self.part))
+        if self.partition:
+            name("partition", self.partition)
+            name("part", self.part)
+        if self.expires is not None:
+            object.__setattr__(self, "expires", checks.positive("expires", self.expires))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One spend as the ledger holds it. ``cost`` is what was charged, in ``symbol``; nothing is ever
+    refunded.
+    """
+
+    dataset: str
+    number: int
+    at: str
+    by: str
+    why: str
+    key: str | None
+    labels: tuple[str, ...]
+    partition: str
+    part: str
+    plan_json: str
+    cost: float
+    symbol: str
+    expires: str | None
+    hash: str
+    state: State
+    value: Any = None
+    amount: Amount = field(repr=False, default=Amount((0,)))
+    call: str = field(repr=False, default="")
+
+    @property
+    def plan(self) -> Mechanism:
+        """The plan, read back from its JSON."""
+        return plan_from_json(self.plan_json)
+
+
+# -- the clock -----------------------------------------------------------------------------------------------
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    """UTC with microseconds: fixed width, so that texts sort like times."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+# -- bodies --------------------------------------------------------------------------------------------------
+
+
+def spend_body(
+    request: Request, plan_json: str, dataset: str, number: int, call: str, cost: Amount, at: datetime
+) -> str:
+    expires = None if request.expires is None else stamp(at + timedelta(seconds=request.expires))
+    return canonical(
+        {
+            "at": stamp(at),
+            "by": request.by,
+            "call": call,
+            "cost": amount_to_json(cost),
+            "dataset": dataset,
+            "expires": expires,
+            "key": request.key,
+            "labels": list(request.labels),
+            "part": request.part,
+            "partition": request.partition,
+            "plan": plan_json,
+            "seq": number,
+            "type": "spend",
+            "why": request.why,
+        }
+    )
+
+
+def settle_body(dataset: str, number: int, of: int, state: State, value: Any, at: datetime) -> str:
+    body = {"at": stamp(at), "dataset": dataset, "of": of, "seq": number, "state": state, "type": "settle"}
+    if value is not None:
+        body["value"] = value
+    return canonical(body)
+
+
+def stored_value(value: Any) -> Any:
+    """The value as JSON will give it back; what JSON cannot hold is refused before anything is written."""
+    try:
+        text = canonical(value)
+    except (TypeError, ValueError):
+        raise InvalidType(
+            "value", "a JSON value (numbers without NaN, texts, lists, dictionaries)", type(value).__name__
+        ) from None
+    if len(text) > VALUE_LIMIT:
+        raise InvalidArgument("value", f"at most {VALUE_LIMIT} characters of JSON", f"{len(text)} characters")
+    return json.loads(text)
+
+
+def state_of(spend: Mapping[str, Any], settled: Mapping[str, Any] | None, at: datetime) -> State:
+    """An expired reservation counts as burnt: it can no longer be released, and what it cost stays spent."""
+    if settled is not None:
+        state: State = settled["state"]
+        return state
+    return "burnt" if spend["expires"] is not None and spend["expires"] <= stamp(at) else "reserved"
+
+
+def differences(spend: Mapping[str, Any], request: Request, plan_json: str) -> tuple[str, ...]:
+    """The fields in which a request differs from the one that holds its key."""
+    asked = {
+        "plan": plan_json,
+        "by": request.by,
+        "why": request.why,
+        "labels": list(request.labels),
+        "partition": request.partition,
+        "part": request.part,
+    }
+    return tuple(field for field, value in asked.items() if spend[field] != value)
+
+
+def cost_of(spend: Mapping[str, Any]) -> Amount:
+    return amount_from_json(spend["cost"])
+
+
+def plan_to_json(plan: Mechanism) -> str:
+    from dptally.mechanisms import to_json
+
+    document = to_json(plan)
+    return document if isinstance(document, str) else canonical(document)
+
+
+@lru_cache(maxsize=1024)
+def plan_from_json(text: str) -> Mechanism:
+    from dptally.mechanisms import from_json
+
+    return from_json(text)
+
+
+# -- texts ---------------------------------------------------------------------------------------------------
+
+
+def name(argument: str, value: object) -> str:
+    """A non-empty text of at most 200 printable characters."""
+    text = prose(argument, value, limit=200)
+    if not text or text != text.strip():
+        raise InvalidArgument(argument, "a non-empty text without spaces at its ends", value)
+    return text
+
+
+def prose(argument: str, value: object, limit: int = 2000) -> str:
+    """A printable text: no control characters and nothing that UTF-8 cannot hold."""
+    if not isinstance(value, str):
+        raise InvalidType(argument, "a text", value)
+    if len(value) > limit:
+        raise InvalidArgument(argument, f"at most {limit} characters", value)
+    if any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in value):
+        raise InvalidArgument(argument, "free of control characters", value)
+    return value

@@ -1,0 +1,44 @@
+"""What to write instead: the smallest noise with which a refused spend would have fitted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dptally.mechanisms.mechanism import Mechanism
+
+__all__ = ["fitting_noise"]
+
+_NOISE = ("sigma", "scale")  # parameters for which more is more private
+_MOST = 1e6
+
+
+def fitting_noise(plan: Mechanism, fits: Callable[[Mechanism], bool]) -> str:
+    """A sentence such as "It fits with sigma >= 6.46, ...", or nothing where the plan has no single noise
+    parameter.
+    """
+    if len(plan.parts) != 1:
+        return ""
+    ((mechanism, count),) = plan.parts
+    parameters = mechanism.parameters()
+    name = next((known for known in _NOISE if known in parameters), None)
+    if name is None:
+        return ""
+
+    def fits_at(value: float) -> bool:
+        return fits(count * type(mechanism)(**{**parameters, name: value}))
+
+    low = float(parameters[name])
+    high = low * _MOST
+    if not fits_at(high):
+        return ""
+    while high > low * (1 + 1e-6):
+        middle = math.sqrt(low) * math.sqrt(high)
+        low, high = (low, middle) if fits_at(middle) else (middle, high)
+    shown = _up_to_digits(high, 3)
+    return f"It fits with {name} >= {shown:.6g}, or ask the owner for a new budget." if fits_at(shown) else ""
+
+
+def _up_to_digits(value: float, digits: int) -> float:
+    step = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    return math.ceil(value / step) * step

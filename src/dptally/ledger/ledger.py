@@ -1,0 +1,415 @@
+"""The ledger: a budget that cannot be overspent, lost or quietly edited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from dptally import checks
+from dptally.errors import BudgetExceeded, DatasetExists, InvalidArgument, InvalidType, NotReleasable
+from dptally.law.adjacency import ADD_REMOVE, Adjacency
+from dptally.ledger import composition, statement
+from dptally.ledger.books import DATASET, EVERYONE, Books
+from dptally.ledger.chain import Head, canonical, genesis
+from dptally.ledger.debit import Asked, check_request, debit, replayed, settle
+from dptally.ledger.entries import Entry, Request, State, name, now, prose, stamp
+from dptally.ledger.history import export, spends
+from dptally.ledger.journal import REGISTER, Journal, holder_row, load_books, read_terms, save_books
+from dptally.ledger.opening import check_head, prepare, read_head
+from dptally.ledger.receipts import Batch, Receipt
+from dptally.ledger.schema import accounts, datasets
+from dptally.ledger.status import Status, balance, failure_balance, odometer, remaining, repeats
+from dptally.ledger.store import Store
+from dptally.ledger.terms import ALLOWANCE, Terms, amount_from_json, amount_to_json
+from dptally.ledger.verification import Verified, verify
+from dptally.mechanisms.mechanism import Mechanism
+
+__all__ = ["Ledger"]
+
+T = TypeVar("T")
+
+
+class Ledger:
+    """A durable account of privacy spent. Open it with :meth:`open`; it may be shared by threads and
+    processes.
+
+    >>> import dptally as dp, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger.open(f"sqlite:///{folder.name}/budget.db")
+    >>> ledger.create("ehr-2026", budget=dp.ZCDP(0.5), delta=1e-15)
+    >>> plan = 1 * dp.Gaussian(sigma=2.0)
+    >>> with ledger.spend("ehr-2026", plan, by="alice", why="ward counts", key="q-17") as receipt:
+    ...     answer = 12  # the data is touched here, after the debit is durable
+    >>> receipt
+    Receipt('ehr-2026', number=1, rho=0.125, released)
+    >>> round(ledger.remaining("ehr-2026"), 9)
+    0.375
+    >>> ledger.close(); folder.cleanup()
+    """
+
+    def __init__(self, store: Store, ledger: str) -> None:
+        self._store = store
+        self._id = ledger
+        self._agreed: dict[str, Terms] = {}  # terms never change
+
+    @classmethod
+    def open(
+        cls, url: str, *, read_only: bool = False, head: Head | str | None = None, timeout: float = 30.0
+    ) -> Ledger:
+        """Open the ledger at a database URL, and make it if there is none.
+
+        ``head`` is what :meth:`head` gave earlier (or its JSON): a ledger that no longer contains it was
+        rolled back or replaced, and is refused. ``timeout`` is how many seconds to wait for another process's
+        lock.
+        """
+        known = head if head is None or isinstance(head, Head) else Head.from_json(head)
+        store = Store(url, bool(read_only), checks.positive("timeout", timeout))
+        try:
+            ledger = cls(store, prepare(store))
+            if known is not None:
+                store.read(lambda connection: check_head(connection, ledger._id, known))
+        except BaseException:
+            store.close()
+            raise
+        return ledger
+
+    def close(self) -> None:
+        self._store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- datasets --------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        dataset: str,
+        budget: Mechanism,
+        *,
+        delta: float | None = None,
+        analysts: Mapping[str, Mechanism] | None = None,
+        adjacency: Adjacency = ADD_REMOVE,
+        orders: Sequence[float] | None = None,
+        allowance: float = ALLOWANCE,
+        about: str = "",
+    ) -> None:
+        """Open an account with this budget: PureDP, ZCDP, GaussianDP, or ApproxDP (kept by a Renyi filter).
+
+        ``delta`` is the one at which status and reports state an epsilon. ``analysts`` gives analysts caps of
+        their own (``"*"`` is the cap of everyone else, each). ``orders`` are the Renyi orders of an ApproxDP
+        account. The cap that is enforced is ``budget * (1 + allowance)``: room for costs that were rounded
+        up, so that ten times 0.1 fit in 1.
+        """
+        name("dataset", dataset)
+        terms = Terms.agreed(budget, delta, orders, adjacency, allowance, prose("about", about))
+        shares = {
+            _analyst(who): terms.share(own, f"analysts[{who!r}]") for who, own in (analysts or {}).items()
+        }
+        text = canonical(terms.to_dict())
+
+        def work(connection: sa.Connection) -> None:
+            register = Journal.locked(connection, REGISTER)
+            if (
+                connection.execute(sa.select(datasets.c.name).where(datasets.c.name == dataset)).first()
+                is not None
+            ):
+                raise DatasetExists(dataset)
+            body = {
+                "at": stamp(now()),
+                "name": dataset,
+                "seq": register.length + 1,
+                "terms": text,
+                "type": "register",
+            }
+            register.append([("register", None, None, canonical(body))])
+            start = {"name": dataset, "terms": text, "length": 0, "head": genesis(self._id, dataset)}
+            connection.execute(sa.insert(datasets), start)
+            connection.execute(
+                sa.insert(accounts),
+                {"dataset": dataset, "holder": DATASET, **holder_row(terms.cap, terms.zero)},
+            )
+            for who, cap in shares.items():
+                self._limit(connection, dataset, who, list(amount_to_json(cap)))
+
+        self._store.write(work)
+
+    def limit(self, dataset: str, analyst: str, budget: Mechanism | None) -> None:
+        """Give an analyst (or everyone without a cap: ``"*"``) a new cap inside the dataset, or none. It is
+        recorded in the chain.
+
+        A cap is never set below what the analyst has spent.
+        """
+        who = _analyst(analyst)
+        terms = self._terms(dataset)
+        cap = None if budget is None else list(amount_to_json(terms.share(budget)))
+        self._store.write(lambda connection: self._limit(connection, dataset, who, cap))
+
+    def _limit(self, connection: sa.Connection, dataset: str, who: str, cap: list[str] | None) -> None:
+        journal = Journal.locked(connection, dataset)
+        before = load_books(connection, dataset, journal.terms, [who])
+        books = Books(
+            before.zero,
+            {who: before.spent.get(who, before.zero)},
+            {who: None if cap is None else amount_from_json(cap)},
+        )
+        new = books.caps[who]
+        if new is not None and not books.spent[who].within(new):
+            raise InvalidArgument(
+                "budget",
+                f"at least what {who!r} has spent; nothing was changed",
+                balance(journal.terms, before, who).spent,
+            )
+        body = {
+            "at": stamp(now()),
+            "cap": cap,
+            "dataset": dataset,
+            "holder": who,
+            "seq": journal.length + 1,
+            "type": "limit",
+        }
+        journal.append([("limit", None, None, canonical(body))])
+        save_books(connection, dataset, before, books)
+
+    def datasets(self) -> tuple[str, ...]:
+        """The names of the accounts."""
+        question = sa.select(datasets.c.name).where(datasets.c.name != REGISTER)
+        return tuple(
+            sorted(self._store.read(lambda connection: connection.execute(question).scalars().all()))
+        )
+
+    # -- spending --------------------------------------------------------------------------------------------
+
+    def spend(
+        self,
+        dataset: str,
+        plan: Mechanism,
+        *,
+        by: str = "",
+        why: str = "",
+        key: str | None = None,
+        labels: Sequence[str] = (),
+        partition: str = "",
+        part: str = "",
+        expires: float | None = None,
+    ) -> Receipt:
+        """Debit the plan's cost durably, or raise BudgetExceeded with nothing debited. Use the receipt as a
+        context manager.
+
+        A known ``key`` with the same request gives the same receipt (``replayed``) and charges nothing; with
+        another request it is refused. ``partition`` and ``part`` say that the plan touches only one of
+        several disjoint parts of the records. ``expires`` is the number of seconds after which the
+        reservation can no longer be released.
+        """
+        request = Request(plan, by, why, key, labels, partition, part, expires)
+        return self._debit(dataset, [request])[0]
+
+    def spend_batch(self, dataset: str, requests: Iterable[Request | Mechanism]) -> Batch:
+        """Debit many requests in one durable transaction: all of them, or none if any does not fit."""
+        asked = [request if isinstance(request, Request) else Request(request) for request in requests]
+        return Batch(self._debit(dataset, asked))
+
+    def answer(self, dataset: str, plan: Mechanism, compute: Callable[[], T], **request: Any) -> T:
+        """Debit, compute, store, return: the safe way to answer a request that may be retried.
+
+        ``compute`` touches the data and returns a JSON value. It runs at most once for a key: a retry gets
+        the stored value. A key whose first holder has not released (it is at work, or it crashed) is refused.
+        """
+        receipt = self.spend(dataset, plan, **request)
+        if receipt.replayed:
+            if receipt.state != "released" or receipt.value is None:
+                raise NotReleasable(
+                    f"key {receipt.key!r} was charged before and is {receipt.state} without a stored value; "
+                    "nothing was charged now. "
+                    "Ask again later if its first caller is still at work, or pay again under a new key"
+                )
+            return receipt.value  # type: ignore[no-any-return]
+        with receipt:
+            receipt.release(compute())
+        return receipt.value  # type: ignore[no-any-return]
+
+    def _debit(self, dataset: str, requests: Sequence[Request]) -> list[Receipt]:
+        terms = self._terms(dataset)
+        asked = [Asked.of(request) for request in requests]
+        known = None
+        if asked and all(request.key is not None for request in requests):
+            known = self._store.read(lambda connection: replayed(connection, dataset, terms, asked))
+        if known is None:
+            for request in requests:
+                terms.price(request.plan)  # outside the lock; the price is remembered
+            known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
+        return [Receipt(entry, again, self._settle) for entry, again in known]
+
+    def _settle(self, endings: Sequence[tuple[Entry, State, Any]]) -> None:
+        dataset = endings[0][0].dataset
+        late = self._store.write(lambda connection: settle(connection, dataset, endings))
+        if late:
+            raise NotReleasable(
+                f"{late[0]}: do not publish the answer; it is burnt, and what it cost stays spent"
+            )
+
+    # -- questions -------------------------------------------------------------------------------------------
+
+    def would_exceed(
+        self, dataset: str, plan: Mechanism, *, by: str = "", partition: str = "", part: str = ""
+    ) -> bool:
+        """Whether a spend would be refused for lack of budget now. Only the spend itself is a promise."""
+        request = Request(plan, by, partition=partition, part=part)
+
+        def work(connection: sa.Connection) -> bool:
+            terms = read_terms(connection, dataset)
+            books = load_books(connection, dataset, terms, [by], [(partition, part)])
+            try:
+                check_request(connection, dataset, terms, books, request)
+            except BudgetExceeded:
+                return True
+            return False
+
+        return self._store.read(work)
+
+    def remaining(self, dataset: str, by: str = "") -> float:
+        """What is left, rounded down, as the parameter of the budget's kind: the largest PureDP epsilon, ZCDP
+        rho or GaussianDP mu that still fits; for an ApproxDP budget the largest PureDP epsilon. With ``by``,
+        what that analyst may still spend.
+        """
+        prose("by", by)
+        terms = self._terms(dataset)
+        return remaining(
+            terms, self._store.read(lambda connection: load_books(connection, dataset, terms, [by])), by
+        )
+
+    def status(self, dataset: str) -> Status:
+        """Where the account stands, from its totals (the history is not read)."""
+        return self._standing(dataset)[0]
+
+    def _standing(self, dataset: str) -> tuple[Status, Terms, Books]:
+        terms = self._terms(dataset)
+
+        def work(connection: sa.Connection) -> tuple[Books, int]:
+            rows = (
+                connection.execute(sa.select(accounts.c.holder).where(accounts.c.dataset == dataset))
+                .scalars()
+                .all()
+            )
+            length = connection.execute(
+                sa.select(datasets.c.length).where(datasets.c.name == dataset)
+            ).scalar_one()
+            return load_books(connection, dataset, terms, rows), length
+
+        books, length = self._store.read(work)
+        holders = sorted(holder for holder in books.spent if holder not in (DATASET, EVERYONE))
+        status = Status(
+            dataset=dataset,
+            budget=terms.stated,
+            kind=terms.kind,
+            theorem=terms.filter.theorem,
+            adjacency=terms.adjacency.value,
+            about=terms.about,
+            delta=terms.delta,
+            epsilon=None if terms.delta is None else odometer(terms, books, terms.delta),
+            remaining=remaining(terms, books),
+            entries=length,
+            balance=balance(terms, books, DATASET),
+            analysts=tuple(balance(terms, books, holder) for holder in holders),
+            failure=failure_balance(terms, books),
+        )
+        return status, terms, books
+
+    def odometer(self, dataset: str, delta: float | None = None) -> float:
+        """An epsilon for everything spent so far, rounded up, valid however the spends were chosen and at all
+        times at once.
+        """
+        terms = self._terms(dataset)
+        at = _delta(terms, delta)
+        return odometer(
+            terms, self._store.read(lambda connection: load_books(connection, dataset, terms)), at
+        )
+
+    def epsilon(self, dataset: str, delta: float | None = None) -> float:
+        """The certified epsilon of everything spent, as one plan: tighter than the odometer, and valid where
+        the plan did not depend on the answers (it was fixed beforehand). Reads the whole history.
+        """
+        terms = self._terms(dataset)
+        return composition.epsilon(self._spends(dataset), _delta(terms, delta))
+
+    def history(
+        self,
+        dataset: str,
+        *,
+        by: str | None = None,
+        label: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> list[Entry]:
+        """The spends in order, with their states; ``after`` and ``limit`` page through a long history."""
+        after = checks.count("after", after)
+        most = None if limit is None else checks.count("limit", limit, least=1)
+        found: list[Entry] = []
+        for entry in self._spends(dataset, after):
+            if (by is None or entry.by == by) and (label is None or label in entry.labels):
+                found.append(entry)
+                if len(found) == most:
+                    break
+        return found
+
+    def _spends(self, dataset: str, after: int = 0) -> Iterable[Entry]:
+        return spends(self._store, dataset, self._terms(dataset), after)
+
+    # -- trust -----------------------------------------------------------------------------------------------
+
+    def verify(self) -> Verified:
+        """Follow every chain from its beginning and replay its sums; raise ChainBroken at the first
+        disagreement.
+        """
+        with self._store.reading() as connection:
+            return verify(connection, self._id)
+
+    def head(self) -> Head:
+        """The head of every chain. Keep it outside the ledger and give it back to :meth:`open`."""
+        return self._store.read(lambda connection: read_head(connection, self._id))
+
+    def export(self, path: str | Path) -> Head:
+        """Write all entries as JSON lines that end with the head; ``dptally.ledger.verify_export`` checks
+        them anywhere.
+        """
+        if not isinstance(path, (str, Path)):
+            raise InvalidType("path", "a path", path)
+        with self._store.reading() as connection, Path(path).open("w", encoding="utf-8") as out:
+            return export(connection, self._id, out)
+
+    def report(self, dataset: str, format: str = "markdown") -> str:
+        """What was spent by whom, what is left, and where it stops: a table and a picture, as markdown, html
+        or json.
+        """
+        status, terms, books = self._standing(dataset)
+        made = list(self._spends(dataset))
+        meter = books.spent[DATASET].leading(terms.cap)  # one meter for the whole statement
+        costs = [terms.number_up(entry.amount.meters[meter]) for entry in made]
+        more = repeats(terms, books, made[-1].amount) if made else None
+        return statement.render(status, made, costs, more, format)
+
+    def _terms(self, dataset: str) -> Terms:
+        name("dataset", dataset)
+        if dataset not in self._agreed:
+            self._agreed[dataset] = self._store.read(lambda connection: read_terms(connection, dataset))
+        return self._agreed[dataset]
+
+
+def _analyst(who: str) -> str:
+    return name("analyst", who)
+
+
+def _delta(terms: Terms, delta: float | None) -> float:
+    if delta is not None:
+        return checks.open_probability("delta", delta)
+    if terms.delta is None:
+        raise InvalidArgument("delta", "given: this dataset was created without one", delta)
+    return terms.delta

@@ -1,0 +1,91 @@
+"""The tables, their constraints (the second line behind the code), and the migrations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+__all__ = ["MIGRATIONS", "VERSION", "accounts", "datasets", "entries", "meta", "metadata", "slots"]
+
+VERSION = 1
+
+#: from version n to n + 1, run in one transaction under the ledger's lock
+MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
+
+metadata = sa.MetaData()
+
+meta = sa.Table(
+    "dptally_meta",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+#: one row for each chain: the lock of a dataset, its terms, and the head of its chain. The empty name is the
+#: register.
+datasets = sa.Table(
+    "dptally_datasets",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("terms", sa.Text, nullable=False),
+    sa.Column("length", sa.BigInteger, nullable=False),
+    sa.Column("head", sa.Text, nullable=False),
+    sa.CheckConstraint("length >= 0", name="dptally_length"),
+    sqlite_with_rowid=False,
+)
+
+#: the totals of a dataset (holder '') and of each analyst. ``cap`` and ``spent`` are those of the meter that
+#: has most left.
+accounts = sa.Table(
+    "dptally_accounts",
+    metadata,
+    sa.Column("dataset", sa.Text, sa.ForeignKey("dptally_datasets.name"), primary_key=True),
+    sa.Column("holder", sa.Text, primary_key=True),
+    sa.Column("caps", sa.Text),
+    sa.Column("amounts", sa.Text, nullable=False),
+    sa.Column("cap", sa.BigInteger),
+    sa.Column("spent", sa.BigInteger, nullable=False),
+    sa.Column("failure_cap", sa.BigInteger),
+    sa.Column("failure_spent", sa.BigInteger, nullable=False),
+    sa.CheckConstraint("spent >= 0 AND (cap IS NULL OR spent <= cap)", name="dptally_within_cap"),
+    sa.CheckConstraint(
+        "failure_spent >= 0 AND (failure_cap IS NULL OR failure_spent <= failure_cap)",
+        name="dptally_within_failure",
+    ),
+    sa.CheckConstraint("holder <> '' OR cap IS NOT NULL", name="dptally_dataset_capped"),
+    sqlite_with_rowid=False,
+)
+
+#: what each disjoint part of a partition has spent; part '' is the largest of them
+slots = sa.Table(
+    "dptally_slots",
+    metadata,
+    sa.Column("dataset", sa.Text, sa.ForeignKey("dptally_datasets.name"), primary_key=True),
+    sa.Column("holder", sa.Text, primary_key=True),
+    sa.Column("partition", sa.Text, primary_key=True),
+    sa.Column("part", sa.Text, primary_key=True),
+    sa.Column("amounts", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+#: the chains. ``body`` is the truth; the columns beside it are for finding and for the constraints.
+entries = sa.Table(
+    "dptally_entries",
+    metadata,
+    sa.Column("dataset", sa.Text, sa.ForeignKey("dptally_datasets.name"), primary_key=True),
+    sa.Column("seq", sa.BigInteger, primary_key=True),
+    sa.Column("type", sa.Text, nullable=False),
+    sa.Column("key", sa.Text),
+    sa.Column("settles", sa.BigInteger),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.CheckConstraint("seq >= 1", name="dptally_seq"),
+    sa.CheckConstraint("type IN ('register', 'limit', 'spend', 'settle', 'migrate')", name="dptally_type"),
+    sa.CheckConstraint("(type = 'spend') = (key IS NOT NULL)", name="dptally_keyed"),
+    sa.CheckConstraint("(type = 'settle') = (settles IS NOT NULL)", name="dptally_settles"),
+    sa.UniqueConstraint("dataset", "key", name="dptally_one_charge_per_key"),
+    sa.UniqueConstraint("dataset", "settles", name="dptally_one_settlement"),
+    sqlite_with_rowid=False,
+)

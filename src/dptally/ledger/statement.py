@@ -1,0 +1,251 @@
+"""The statement of an account: what was spent by whom, what is left, where it stops. Draws answers, computes
+no privacy.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from dptally.errors import InvalidArgument
+from dptally.ledger.entries import Entry
+from dptally.ledger.status import Balance, Status
+
+__all__ = ["bar", "render"]
+
+_WIDTH = 40
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
+    "table{border-collapse:collapse;margin:1rem 0}"
+    "td,th{border-bottom:1px solid #d5d9de;padding:.25rem .6rem;text-align:left}"
+    "svg{max-width:100%;height:auto}"
+)
+
+
+def render(
+    status: Status, spends: Sequence[Entry], costs: Sequence[float], more: int | None, format: str
+) -> str:
+    """One of "markdown", "html", "json"."""
+    writers = {"markdown": _markdown, "html": _html, "json": _json}
+    if format not in writers:
+        raise InvalidArgument("format", "one of markdown, html, json", format)
+    return writers[format](status, spends, costs, more)
+
+
+def bar(balance: Balance, width: int = _WIDTH) -> str:
+    """A budget bar: what is spent is filled, and never looks emptier or fuller than it is at the ends.
+
+    >>> bar(Balance("", "rho", 0.125, 0.5, 0.375), width=8)
+    '[##......]'
+    """
+    share = balance.share
+    if share is None:
+        return "[" + "-" * width + "]"
+    filled = round(share * width)
+    if 0 < share < 1:
+        filled = min(max(filled, 1), width - 1)
+    return "[" + "#" * filled + "." * (width - filled) + "]"
+
+
+def _facts(status: Status, more: int | None) -> list[tuple[str, str]]:
+    facts = [
+        ("dataset", status.dataset),
+        ("about", status.about),
+        ("budget", status.budget),
+        ("neighbours", status.adjacency),
+        ("counted in", status.balance.symbol),
+        ("cap", _number(status.balance.cap)),
+        ("spent", _number(status.balance.spent)),
+        ("left", _number(status.balance.left)),
+    ]
+    if status.failure is not None:
+        facts.append(
+            ("failure probability left", f"{_number(status.failure.left)} of {_number(status.failure.cap)}")
+        )
+    if status.epsilon is not None:
+        facts.append((f"epsilon spent at delta {status.delta:.3g} (odometer)", _number(status.epsilon)))
+    if more is not None:
+        facts.append(("stopping point", f"{more} more like the last release, if nothing else is spent"))
+    facts.append(("filter", status.theorem))
+    return [(name, value) for name, value in facts if value]
+
+
+def _table(spends: Sequence[Entry], costs: Sequence[float]) -> list[tuple[str, ...]]:
+    """One row for each release. The running sum adds all parts; what counts against the cap may be less."""
+    rows: list[tuple[str, ...]] = []
+    running = 0.0
+    for entry, cost in zip(spends, costs, strict=True):
+        running += cost
+        where = f"{entry.partition}={entry.part}" if entry.partition else "all"
+        rows.append(
+            (
+                str(entry.number),
+                entry.at[:19],
+                entry.by,
+                _plan(entry),
+                where,
+                entry.why,
+                f"{cost:.4g}",
+                f"{running:.4g}",
+                entry.state,
+            )
+        )
+    return rows
+
+
+_COLUMNS = ("entry", "time (UTC)", "by", "plan", "records", "why", "cost", "running sum", "state")
+
+
+def _people(status: Status, spends: Sequence[Entry]) -> list[tuple[str, ...]]:
+    releases = Counter(entry.by for entry in spends)
+    rows: list[tuple[str, ...]] = []
+    for person in status.analysts:
+        rows.append(
+            (
+                person.holder,
+                str(releases[person.holder]),
+                _number(person.spent),
+                _number(person.cap) or "none",
+                _number(person.left) or "-",
+            )
+        )
+    if releases[""]:
+        rows.append(("(not named)", str(releases[""]), "", "none", "-"))
+    return rows
+
+
+_PEOPLE = ("analyst", "releases", "spent", "own cap", "left")
+
+
+# -- formats -------------------------------------------------------------------------------------------------
+
+
+def _markdown(status: Status, spends: Sequence[Entry], costs: Sequence[float], more: int | None) -> str:
+    lines = [f"# Privacy ledger: {_cell(status.dataset)}", ""]
+    lines += _markdown_table(("", ""), _facts(status, more))
+    lines += ["", "```text", *_picture(status), "```"]
+    people = _people(status, spends)
+    if people:
+        lines += ["", "## By analyst", "", *_markdown_table(_PEOPLE, people)]
+    lines += (
+        ["", "## Releases", "", *_markdown_table(_COLUMNS, _table(spends, costs))]
+        if spends
+        else ["", "Nothing was spent."]
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _picture(status: Status) -> list[str]:
+    balances = [("dataset", status.balance), *((person.holder, person) for person in status.analysts)]
+    wide = max(len(label) for label, _ in balances)
+    lines = []
+    for label, item in balances:
+        amount = _number(item.spent) if item.cap is None else f"{_number(item.spent)} of {_number(item.cap)}"
+        shown = (
+            item
+            if item.cap is not None
+            else Balance(item.holder, item.symbol, item.spent, status.balance.cap, None)
+        )
+        lines.append(f"{label:<{wide}} {bar(shown)} {amount}")
+    return lines
+
+
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return lines + ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
+
+
+def _cell(text: str) -> str:
+    return " ".join(html.escape(text, quote=False).replace("|", "\\|").split())
+
+
+def _html(status: Status, spends: Sequence[Entry], costs: Sequence[float], more: int | None) -> str:
+    title = html.escape(f"Privacy ledger: {status.dataset}")
+    parts = [
+        "<!doctype html>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+        f"<style>{_STYLE}</style></head><body>",
+        f"<h1>{title}</h1>",
+        _html_table((), _facts(status, more)),
+        _waterfall(status, spends, costs),
+    ]
+    people = _people(status, spends)
+    if people:
+        parts += ["<h2>By analyst</h2>", _html_table(_PEOPLE, people)]
+    parts += (
+        ["<h2>Releases</h2>", _html_table(_COLUMNS, _table(spends, costs))]
+        if spends
+        else ["<p>Nothing was spent.</p>"]
+    )
+    return "\n".join([*parts, "</body></html>", ""])
+
+
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in header) + "</tr>" if header else ""
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table>{head}{body}</table>"
+
+
+def _waterfall(status: Status, spends: Sequence[Entry], costs: Sequence[float]) -> str:
+    """Steps up to what is spent, under the line of the cap. At most 200 steps are drawn; more are drawn
+    together.
+    """
+    cap, wide, high = status.balance.cap or 1.0, 900, 260
+    group = max(1, -(-len(spends) // 200))
+    step = wide / max(1, -(-len(spends) // group))
+    running, bars = 0.0, []
+    scale = high / max(cap, status.balance.spent, sum(costs)) / 1.05
+    for index in range(0, len(spends), group):
+        cost = sum(costs[index : index + group])
+        people = ", ".join(sorted({entry.by or "(not named)" for entry in spends[index : index + group]}))
+        tall = max(cost * scale, 0.5)
+        left, top, thick = index // group * step, high - running * scale - tall, max(step - 1, 0.5)
+        bars.append(
+            f'<rect x="{left:.2f}" y="{top:.2f}" width="{thick:.2f}" height="{tall:.2f}" fill="#2a6fbb">'
+            f"<title>{html.escape(people)}: {cost:.4g}</title></rect>"
+        )
+        running += cost
+    line = high - cap * scale
+    return (
+        f'<svg viewBox="0 -20 {wide} {high + 40}" role="img" aria-label="releases and the cap">'
+        + "".join(bars)
+        + f'<line x1="0" x2="{wide}" y1="{line:.2f}" y2="{line:.2f}" stroke="#b3261e"/>'
+        f'<text x="4" y="{line - 5:.2f}" font-size="13" fill="#b3261e">'
+        f"cap: {status.balance.symbol} {cap:.4g}</text>"
+        f'<line x1="0" x2="{wide}" y1="{high}" y2="{high}" stroke="#1b1f24"/></svg>'
+    )
+
+
+def _json(status: Status, spends: Sequence[Entry], costs: Sequence[float], more: int | None) -> str:
+    document: dict[str, Any] = {"dptally_ledger_report": 1, **status.to_dict(), "more_like_the_last": more}
+    document["releases"] = [
+        {
+            "entry": entry.number,
+            "at": entry.at,
+            "by": entry.by,
+            "why": entry.why,
+            "labels": list(entry.labels),
+            "partition": entry.partition,
+            "part": entry.part,
+            "plan": json.loads(entry.plan_json),
+            "cost": cost,
+            "state": entry.state,
+            "hash": entry.hash,
+        }
+        for entry, cost in zip(spends, costs, strict=True)
+    ]
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def _plan(entry: Entry) -> str:
+    text = repr(entry.plan)
+    return text if len(text) <= 60 else text[:57] + "..."
