@@ -198,8 +198,8 @@ def test_integers_are_rounded_to_coarse_grids_and_wide_ones_stay_exact():
     assert noise.grid_laplace(1e300, 1, F(1, 2**40)) == 1e300
 
 
-def test_the_natural_grid_is_a_power_of_two_below_a_thousandth_of_the_scale():
+def test_the_natural_grid_is_a_power_of_two_of_a_sixty_fourth_of_the_scale_or_less():
     for scale in (1, 0.3, 1000, F(1, 7), 1e-9):
         step = noise.natural_grid(scale)
-        assert step <= F(scale) / 1024 < 2 * step
+        assert step <= F(scale) / 64 < 2 * step
         parameters.power_of_two("grid", step)

@@ -29,13 +29,12 @@ _NARROW = float(1 << 61)
 
 
 def natural_grid(scale: Exact) -> Fraction:
-    """The largest power of two that is at most scale / 1024: fine beside the noise, and chosen by the noise
-    alone.
+    """The largest power of two of at most scale / 64: fine beside the noise, chosen by the noise alone.
 
-    >>> natural_grid(20)
-    Fraction(1, 64)
+    >>> natural_grid(5)
+    Fraction(1, 16)
     """
-    ratio = parameters.positive("scale", scale) / 1024
+    ratio = parameters.positive("scale", scale) / 64
     exponent = ratio.numerator.bit_length() - ratio.denominator.bit_length()
     return Fraction(2) ** (exponent if Fraction(2) ** exponent <= ratio else exponent - 1)
 
@@ -101,8 +100,7 @@ def grid_laplace(values: float, scale: Exact, grid: Exact, *, _source: ByteSourc
 @overload
 def grid_laplace(values: Floats, scale: Exact, grid: Exact, *, _source: ByteSource = ...) -> Floats: ...
 def grid_laplace(values: Any, scale: Exact, grid: Exact, *, _source: ByteSource = SYSTEM) -> Any:
-    """Round each value to the grid and add discrete Laplace noise of scale ``scale`` (in the values' units)
-    on the grid.
+    """Round each value to the grid and add discrete Laplace noise on it; ``scale`` is in the values' units.
 
     Accounted for by DiscreteLaplace(scale / grid, sensitivity=ceil(sensitivity / grid)).
 
@@ -121,8 +119,7 @@ def grid_gaussian(values: float, sigma: Exact, grid: Exact, *, _source: ByteSour
 @overload
 def grid_gaussian(values: Floats, sigma: Exact, grid: Exact, *, _source: ByteSource = ...) -> Floats: ...
 def grid_gaussian(values: Any, sigma: Exact, grid: Exact, *, _source: ByteSource = SYSTEM) -> Any:
-    """Round each value to the grid and add discrete Gaussian noise of deviation ``sigma`` (in the values'
-    units) on the grid.
+    """Round each value to the grid and add discrete Gaussian noise on it; ``sigma`` is in the values' units.
 
     Accounted for by DiscreteGaussian(sigma / grid, sensitivity=ceil(sensitivity / grid)).
 

@@ -20,10 +20,9 @@ __all__ = ["randomized_response"]
 def randomized_response(
     values: NDArray[Any], p: Exact, categories: int = 2, *, _source: ByteSource = SYSTEM
 ) -> NDArray[np.int64]:
-    """Each value of {0, ..., categories - 1} is kept with probability exactly ``p``, else replaced by one of
-    the others.
+    """Each value is kept with probability exactly ``p``, else replaced by one of the other categories.
 
-    Each of the others is equally likely.
+    Values are 0, ..., categories - 1; the others are equally likely.
 
     >>> randomized_response(np.array([0, 2, 1]), p=1, categories=3).tolist()
     [0, 2, 1]

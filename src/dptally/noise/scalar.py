@@ -32,8 +32,7 @@ def bernoulli(source: ByteSource, numerator: int, denominator: int) -> bool:
 
 
 def _exp_of_fraction(source: ByteSource, numerator: int, denominator: int) -> bool:
-    """True with probability exp(-x) for x = numerator / denominator in [0, 1], by von Neumann's alternating
-    series.
+    """True with probability exp(-x), x = numerator / denominator in [0, 1], by von Neumann's series.
 
     Let K be the first k at which a coin of bias x / k fails. P(K > k) = x^k / k!, so P(K odd) = exp(-x).
     """

@@ -1,1 +1,16 @@
+"""Mechanisms that run on data: each returns the value with the mechanism that accounts for it."""
 
+from dptally.release.answer import answer as answer
+from dptally.release.count import count as count
+from dptally.release.histogram import histogram as histogram
+from dptally.release.histogram import mode as mode
+from dptally.release.propose import mode_of_bits as mode_of_bits
+from dptally.release.propose import propose_test_release as propose_test_release
+from dptally.release.rectify import clip_and_rectify as clip_and_rectify
+from dptally.release.released import Released as Released
+from dptally.release.response import estimate_counts as estimate_counts
+from dptally.release.response import randomized_response as randomized_response
+from dptally.release.sampling import PoissonSample as PoissonSample
+from dptally.release.sampling import poisson_sample as poisson_sample
+from dptally.release.total import bounded_sum as bounded_sum
+from dptally.release.total import mean as mean

@@ -1,0 +1,25 @@
+"""What a release is: a value that may be published, and the mechanism that accounts for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dptally.law.adjacency import Adjacency
+from dptally.mechanisms import Mechanism
+
+__all__ = ["Released"]
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A published value, and the ``mechanism`` that feeds the accountant and the ledger.
+
+    Nothing but ``value`` depends on the data. ``adjacency`` is the one under which the mechanism holds; None
+    where it holds under both.
+    """
+
+    value: Any
+    mechanism: Mechanism
+    query: str
+    adjacency: Adjacency | None = None
