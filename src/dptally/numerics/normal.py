@@ -157,13 +157,15 @@ def _log_delta_positive(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
         out[below], error[below] = _near_one(x[below] + x_low[below], c[below] + h[below])
     rest = ~below
     if rest.any():
-        difference, relative = _mills_difference(c[rest], h[rest], x[rest] + x_low[rest], direct[rest])
+        slope, relative = _mills_slope(c[rest], h[rest], x[rest] + x_low[rest], direct[rest])
         square, square_low = two_product(x[rest], x[rest])
-        body = np.log(difference) - _LOG_ROOT_TWO_PI - (0.5 * square_low + x[rest] * x_low[rest])
+        log_slope, log_mu = np.log(slope), np.log(mu[rest])
+        body = (log_slope + log_mu) - _LOG_ROOT_TWO_PI - (0.5 * square_low + x[rest] * x_low[rest])
         value = -0.5 * square + body
         out[rest] = value
         # the last sum; log and the constant; D; what is left of c below double-double, times d log delta / dx <= y + 1
-        error[rest] = EPS * (np.abs(value) + 2 * np.abs(body) + 4 + relative + EPS * (c[rest] + h[rest] + 1) ** 2)
+        logs = np.abs(log_slope) + np.abs(log_mu) + 2
+        error[rest] = EPS * (np.abs(value) + 2 * logs + relative + EPS * (c[rest] + h[rest] + 1) ** 2)
     return out, error
 
 
@@ -176,16 +178,16 @@ def _near_one(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return value, relative * s / (1 - s) * 1.01 + 2 * EPS * np.abs(value)
 
 
-def _mills_difference(c: Floats, h: Floats, x: Floats, direct: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """(D, relative error in units of EPS) for each of the three ways; their domains are chosen in the caller."""
+def _mills_slope(c: Floats, h: Floats, x: Floats, direct: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """(D / mu, relative error in units of EPS), each of the three ways on its domain; ``direct`` is the first's."""
     out, error = np.empty_like(c), np.empty_like(c)
     series = ~direct & (c >= 2)
     taylor = ~direct & (c < 2)
     if direct.any():
         # m(y) <= 0.79 m(x) here, so the difference loses a factor of at most 8.1
         first, second = mills(x[direct]), mills(c[direct] + h[direct])
-        out[direct] = first - second
-        error[direct] = (_MILLS_ULPS + 2) * (first + second) / out[direct]
+        out[direct] = (first - second) / (2.0 * h[direct])
+        error[direct] = (_MILLS_ULPS + 2) * (first + second) / (first - second) + 1
     if series.any():
         out[series], error[series] = _by_continued_fraction(c[series], h[series])
     if taylor.any():
@@ -213,7 +215,7 @@ def _by_continued_fraction(c: Floats, h: Floats) -> tuple[Floats, Floats]:
     total = np.ones_like(c)
     for k in range(_TAYLOR_TERMS - 1, 1, -2):  # Horner: 1 + f_2 f_3 (1 + f_4 f_5 (...)), f_k = h share_k
         total = 1.0 + (h * shares[_TAYLOR_TERMS - k]) * (h * shares[_TAYLOR_TERMS - k - 1]) * total
-    return 2.0 * h * shares[-1] / (c + r) * total, np.full_like(c, 12.0)
+    return shares[-1] / (c + r) * total, np.full_like(c, 12.0)
 
 
 def _by_recursion(c: Floats, h: Floats) -> tuple[Floats, Floats]:
@@ -225,13 +227,13 @@ def _by_recursion(c: Floats, h: Floats) -> tuple[Floats, Floats]:
     before = mills(c)
     current = 1.0 - c * before
     relative = 1.1 * (10 * c * before + 1) / current + 8
-    factor, total = h.copy(), h * current
+    factor, total = np.ones_like(h), current
     for k in range(1, _TAYLOR_TERMS):
         before, current = current, k * before - c * current
         factor = factor * h / (k + 1)
         if k % 2 == 0:
             total = total + factor * current
-    return 2.0 * total, relative
+    return total, relative
 
 
 # -- inverses ------------------------------------------------------------------------------------------------------------
@@ -338,9 +340,9 @@ def _log_bounds(delta: ArrayLike) -> tuple[Floats, Floats]:
 def _epsilon(mu: ArrayLike, target_lower: Floats, target_upper: Floats, mu_ulps: float) -> tuple[Floats, Floats]:
     mu, low, high = np.broadcast_arrays(np.asarray(mu, dtype=np.float64), target_lower, target_upper)
     at_zero = log_gaussian_delta(mu, 0.0, mu_ulps)
-    # where the answer is known without a search, search for delta(0) / 2 instead and forget it
+    # where the answer is known without a search, search for another and forget it
     known = (at_zero[1] <= low) | np.isneginf(high)
-    aim = np.where(known, at_zero[1] - 1.0, np.minimum(low, at_zero[1] - 4 * EPS * (1 - at_zero[1])))
+    aim = np.where(known, at_zero[1] - 1.0, low)
     point = 0.5 * mu * mu + mu * np.sqrt(-2.0 * aim)  # right of the root: delta <= exp(-x^2/2) for x >= 0
     for _ in range(200):
         middle = log_gaussian_delta(mu, point, 0.0)[0]
@@ -380,7 +382,7 @@ def _mu(epsilon: ArrayLike, target_lower: Floats, target_upper: Floats) -> tuple
         middle = log_gaussian_delta(mu, epsilon, 0.0)[0]
         # Newton for log(-log delta) as a function of log mu: nearly straight where delta is small and where it is near 1
         step = np.log(middle / aim) * -middle * np.exp(np.minimum(middle - _log_density(mu, epsilon), 700.0)) / mu
-        step = np.clip(step, -1.0, 1.0)
+        step = np.where(middle > -1e-307, -0.1, np.clip(step, -1.0, 1.0))  # back from where 1 - delta has underflowed
         log_mu = np.clip(log_mu + step, math.log(2 * SMALLEST_MU), math.log(LARGEST_MU / 2))
         if np.all(np.abs(step) <= 16 * EPS):
             break
