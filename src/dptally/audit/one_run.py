@@ -1,0 +1,111 @@
+"""The one-run audit: many canaries, each in or out by a fair coin, one run, and a guess for each.
+
+[Steinke, Nasr, Jagielski 2023, Privacy auditing with one (1) training run, Thm. 5.2]: if the run is (epsilon,
+delta)-DP under adding or removing one canary, r guesses among m canaries are right v times or more with
+probability at most P(W >= v) + 2 m delta max over i of P(v - i <= W < v) / i,  W binomial of r trials and
+chance e^eps / (1 + e^eps).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import bdtr, bdtrc
+
+from dptally import checks
+from dptally.audit.claim import measure_of
+from dptally.audit.result import AuditResult
+from dptally.audit.run import CONFIDENCE
+from dptally.errors import InvalidArgument
+from dptally.mechanisms import Mechanism
+from dptally.release import column
+
+__all__ = ["guess_p_value", "one_run"]
+
+_SLACK = 1e-9  # relative, far above the error of the binomial tails
+_STEPS = 2000
+
+
+def guess_p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: float = 0.0) -> float:
+    """An upper bound of the probability that so many guesses are right under (epsilon, delta)-DP.
+
+    >>> guess_p_value(canaries=100, guesses=10, right=10, epsilon=0.0) < 0.00098
+    True
+    """
+    chance = 1 / (1 + math.exp(-epsilon))
+    tail = float(bdtrc(right - 1, guesses, chance)) if right > 0 else 1.0
+    widest = 0.0
+    if delta > 0 and right > 0:
+        i = np.arange(1, right + 1)
+        beyond = np.where(i < right, bdtr(np.maximum(right - 1 - i, 0), guesses, chance), 0.0)
+        widest = float(((bdtr(right - 1, guesses, chance) - beyond) / i).max())
+    return min(1.0, (tail + 2 * canaries * delta * widest) * (1 + _SLACK))
+
+
+def one_run(
+    scores: object,
+    included: object,
+    claim: Mechanism,
+    *,
+    guesses: int | Sequence[int],
+    delta: float | None = None,
+    confidence: float = CONFIDENCE,
+) -> AuditResult:
+    """Try to refute ``claim`` from one run with canaries: ``scores`` (high if it looks included) and who was
+    included.
+
+    The ``guesses`` canaries with the most extreme scores are guessed, half of them as included, half as not;
+    the others are left out. The inclusion of each canary must have been an independent fair coin, and the
+    number of guesses must be chosen before looking; several numbers may be tried, and share the failure
+    probability.
+
+    >>> from dptally import PureDP
+    >>> rng = np.random.default_rng(0)
+    >>> coins = rng.random(1000) < 0.5
+    >>> one_run(coins + 0.1 * rng.standard_normal(1000), coins, PureDP(1.0), guesses=200).verdict
+    'refuted'
+    """
+    measure, claimed = measure_of(claim, delta, "epsilon")
+    confidence = checks.open_probability("confidence", confidence)
+    marks, inside = column.numeric("scores", scores), column.flags("included", included)
+    if len(marks) != len(inside):
+        raise InvalidArgument("included", "as long as the scores", "a column of another length")
+    tried = [guesses] if isinstance(guesses, (int, np.integer)) else list(guesses)
+    numbers = [checks.count("guesses", r, least=1) for r in tried]
+    if not numbers or max(numbers) > len(marks):
+        raise InvalidArgument("guesses", "between 1 and the number of canaries", guesses)
+    failure = (1 - confidence) / len(numbers)
+    order = np.argsort(marks, kind="stable")
+    best = (0.0, numbers[0], 0)
+    for r in numbers:
+        out, in_ = order[: r // 2], order[len(order) - (r - r // 2) :]
+        right = int(np.count_nonzero(inside[in_]) + np.count_nonzero(~inside[out]))
+        best = max(best, (_largest_rejected(len(marks), r, right, measure.delta, failure), r, right))
+    lower, r, right = best
+    return AuditResult(
+        lower=lower,
+        claimed=claimed,
+        quantity=measure.name,
+        delta=measure.delta,
+        claim=claim,
+        confidence=confidence,
+        samples=len(marks),
+        event=f"{right} of {r} guesses right",
+    )
+
+
+def _largest_rejected(canaries: int, guesses: int, right: int, delta: float, failure: float) -> float:
+    """The largest epsilon of a fixed grid up to which every epsilon of the grid is rejected.
+
+    A true epsilon between two points is refuted by the next one, as (epsilon, delta)-DP implies the larger
+    epsilon.
+    """
+    grid = np.linspace(0.0, 20.0, _STEPS + 1)
+    rejected = 0.0
+    for epsilon in grid:
+        if guess_p_value(canaries, guesses, right, float(epsilon), delta) > failure:
+            break
+        rejected = float(epsilon)
+    return rejected
