@@ -1,0 +1,375 @@
+"""One privacy loss on a lattice: a positive measure whose profile lies certainly above, or certainly below, the true one.
+
+Write C(y) = E[(1 - y X)+; L < inf] with X = exp(-L) and y = exp(x): the profile of a loss as a convex, decreasing function
+of y. For independent losses C_{1+2}(y) = E[C_1(y X_2)], so a measure whose C lies above (below) keeps that order in every
+composition: no other property of the measure matters. Masses are therefore built without care, by second differences of
+the law's profile, and then *certified*: the profile of the floats that came out is summed in positive arithmetic, compared
+with the law's own bounds, and the masses are scaled until it lies on the right side. docs/certificates-lattice.md,
+sections 2 to 4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dptally.law import Law
+from dptally.numerics.rounding import EPS, Floats
+
+__all__ = ["ATOM_ERROR", "Spread", "Table", "lower_spread", "point_spread", "profile_at_nodes", "suffix_sums", "upper_spread"]
+
+ATOM_ERROR = 64 * EPS  # relative error allowed to the probability of a stated point mass
+BLOCK = 256  # suffix sums run over blocks of this length
+SUBCELLS = 2  # profile values per cell that the lower measure looks at
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Masses ``masses[j] * exp(-tilt * step * j)`` at ``offset + step * j``, times exp(log_factor).
+
+    ``log_beyond``: log of the mass moved to +inf (upper measures). ``shift``: how far a true position may lie from the
+    stated one. ``exact``: the same masses serve as upper and lower measure, each mass known to within a relative
+    ``mass_error``.
+    """
+
+    offset: float
+    step: float
+    masses: Floats
+    tilt: float = 0.0
+    log_factor: float = 0.0
+    log_beyond: float = -math.inf
+    shift: float = 0.0
+    mass_error: float = 0.0
+
+    def log_moments(self, s: Floats) -> Floats:
+        """log sum of mass_j exp(s step j), elementwise, without log_factor (a few ulps of the exponents; see ``slack``)."""
+        present = np.flatnonzero(self.masses > 0)
+        if not present.size:
+            return np.full(np.shape(s), -math.inf)
+        logs = np.log(self.masses[present])
+        out = np.empty(len(s))
+        for i, value in enumerate(s):
+            exponents = logs + (value - self.tilt) * self.step * present
+            top = exponents.max()
+            out[i] = top + math.log(np.exp(exponents - top).sum())
+        return out
+
+
+def suffix_sums(values: Floats, rate: float) -> Floats:
+    """y_i = sum over j >= i of values_j exp(-rate (j - i)), rate >= 0, by blocks.
+
+    Positive terms, each met by at most BLOCK + len/BLOCK additions: relative error <= suffix_error(len) (section 3).
+    """
+    n = len(values)
+    block = BLOCK if rate * BLOCK <= 500 else max(1, int(500 / rate))
+    rows = -(-n // block)
+    padded = np.zeros(rows * block)
+    padded[:n] = values
+    table = padded.reshape(rows, block)
+    fall = np.exp(-rate * np.arange(block))
+    inside = np.cumsum((table * fall)[:, ::-1], axis=1)[:, ::-1] / fall
+    carry = np.empty(rows)
+    following, whole = 0.0, math.exp(-rate * block)
+    for row in range(rows - 1, -1, -1):
+        carry[row] = following
+        following = inside[row, 0] + whole * following
+    inside += np.multiply.outer(carry, np.exp(-rate * np.arange(block, 0, -1)))
+    return inside.reshape(-1)[:n]
+
+
+def suffix_error(n: int, rate: float = 0.0) -> float:
+    """Relative error of :func:`suffix_sums` for nonnegative values: one rounding per addition and eight per weight.
+
+    The exponents rate * k are at most ``rate * BLOCK`` (or 500) inside a block and rate * n over all carries.
+    """
+    return EPS * (BLOCK + n / BLOCK + 12 + min(rate * BLOCK, 500.0) + rate * BLOCK) if rate * BLOCK <= 500 else EPS * (n + 1200)
+
+
+def profile_at_nodes(masses: Floats, step: float, tilt: float) -> Floats:
+    """exp(tilt x_i) C(exp(x_i)) of the measure ``masses * exp(-tilt x)`` at its own nodes x_i = step * i.
+
+    C_i - C_{i+1} = (e^step - 1) D_i with D_i = sum over j > i of p_j exp(x_i - x_j): two suffix sums, nothing cancels.
+    """
+    n = len(masses)
+    later = np.zeros(n)
+    later[:-1] = suffix_sums(masses, (1 + tilt) * step)[1:] * math.exp(-(1 + tilt) * step)
+    return math.expm1(step) * suffix_sums(later, tilt * step)
+
+
+def profile_error(n: int, step: float, tilt: float) -> float:
+    """Relative error of :func:`profile_at_nodes` for nonnegative masses."""
+    return suffix_error(n, (1 + tilt) * step) + suffix_error(n, tilt * step) + 8 * EPS
+
+
+def point_spread(positions: Floats, masses: Floats, offset: float, step: float, *, mass_error: float) -> Spread:
+    """Point masses that lie on the lattice (to within ``shift``, which is recorded)."""
+    index = np.rint((positions - offset) / step).astype(np.int64)
+    out = np.zeros(int(index.max()) + 1)
+    np.add.at(out, index, masses)
+    # computed node - position, plus the rounding of the node itself and of the position as stated
+    gap = float(np.max(np.abs(offset + step * index - positions)))
+    shift = 2 * gap + 6 * EPS * float(np.max(np.abs(positions)) + abs(offset))
+    return Spread(offset, step, out, shift=shift, mass_error=mass_error + 4 * EPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A law's certified log-profile at offset + step j / SUBCELLS, j = 0 .. cells * SUBCELLS + 1: enough for both measures."""
+
+    law: Law
+    offset: float
+    step: float
+    cells: int
+    lower: Floats
+    upper: Floats
+    bends: tuple[tuple[int, float], ...]  # (subnode, probability) of the point masses that lie on the lattice
+    shift: float  # how far the floats, and the point masses, may lie from the exact subnodes
+
+    @classmethod
+    def of(cls, law: Law, offset: float, step: float, cells: int) -> Table:
+        points = offset + (step / SUBCELLS) * np.arange(cells * SUBCELLS + 2)
+        lower, upper = law.log_profile(points)
+        shift = 2 * EPS * max(abs(points[0]), abs(points[-1]))  # two roundings of a node
+        bends = []
+        for loss, mass in law.atoms():
+            k = round((loss - offset) / (step / SUBCELLS))
+            gap = abs(offset + (step / SUBCELLS) * k - loss)
+            if 0 <= k <= cells * SUBCELLS and gap <= 1e-9 * step:
+                shift = max(shift, 2 * gap + 8 * EPS * abs(loss))
+                bends.append((k, mass * (1 - ATOM_ERROR)))
+        for k, _ in bends:  # dC/dx >= -e^x: room for the mass to lie anywhere within ``shift`` of its node
+            if lower[k] > -math.inf:
+                lower[k] += math.log1p(-min(0.5, 4 * shift * math.exp(points[k] - lower[k])))
+        # NaN would be a fault of the law: the trivial bounds keep the answer safe
+        lower = np.where(np.isnan(lower), -math.inf, lower)
+        upper = np.minimum(np.where(np.isnan(upper), 0.0, upper), _log_mass(law))
+        return cls(law, offset, step, cells, lower, upper, tuple(bends), shift)
+
+    @property
+    def last(self) -> float:
+        return self.offset + self.step * self.cells
+
+
+def upper_spread(table: Table) -> Spread:
+    """A lattice measure with a profile certainly above the law's: chords of the profile (section 2)."""
+    step, cells, log_top = table.step, table.cells, _log_mass(table.law)
+    upper = table.upper[: cells * SUBCELLS + 1 : SUBCELLS]
+    beyond = -math.inf if table.last >= table.law.supremum else float(upper[-1])
+    finite = np.where(upper > beyond, upper, -math.inf)
+    if beyond > -math.inf:
+        finite = finite + np.log1p(-np.exp(np.minimum(beyond - np.where(finite > beyond, finite, 0.0), -EPS)))
+    finite[-1] = -math.inf
+    tilt = _tilt(finite, step)
+    masses = _masses(finite, step, log_top, tilt)
+    x = step * np.arange(cells + 1)
+    # C + mass at infinity must reach the upper bounds at the nodes and the total mass at y = 0
+    with np.errstate(divide="ignore"):
+        have = np.log(profile_at_nodes(masses, step, tilt)) - tilt * x
+    have[-1] = _log_total(masses, step, tilt)
+    wanted = finite.copy()
+    wanted[-1] = log_top
+    need = wanted > -math.inf
+    lack = float(np.max(wanted[need] - have[need]))
+    error = profile_error(cells + 1, step, tilt) + EPS * (8 + float(np.max(np.abs(wanted[need]))) + 2 * tilt * x[-1])
+    return Spread(table.offset, step, masses, tilt, max(lack, -1.0) + error, beyond, shift=table.shift)
+
+
+def lower_spread(table: Table) -> Spread | None:
+    """A lattice measure with a profile certainly below the law's, also second order in the step (section 4).
+
+    Chords lowered by the depth c to which the profile can sag below them, then made convex by taking the greatest convex
+    minorant (clipping negative masses instead would be invalid). None where no positive measure passes the check.
+    """
+    law, step, cells = table.law, table.step, table.cells
+    view = _Cells.of(table)
+    depth = view.sag(view.chord())
+    lowered = np.zeros(cells + 1)
+    lowered[:-1] = depth
+    alive = np.where(view.base > -math.inf, view.base, -1e4)
+    lowered[1:-1] = np.maximum(lowered[1:-1], depth[:-1] * np.exp(np.clip(alive[:-2] - alive[1:-1], -700, 700)))
+    lowered[0] = 0.0
+    if cells > 1:
+        lowered[1] = depth[1]
+    with np.errstate(divide="ignore"):
+        curve = view.base + np.log1p(-np.minimum(lowered, 1.0))
+    room = -math.expm1(table.offset) - law.infinity_mass  # m - y <= C(y): the line that the first stretch may not cross
+    log_room = math.log(room) - 4 * EPS * (1 / room) if room > 0 else -math.inf
+    curve[0] = min(curve[0], log_room)
+    if not curve[0] > -math.inf:
+        return None
+    view.open(curve)
+    view.close(curve)
+    log_top = _log_mass(law, lower=True)
+    tilt = _tilt(curve, step)
+    masses = _masses(curve, step, log_top, tilt)
+    x = step * np.arange(cells + 1)
+    with np.errstate(divide="ignore"):
+        logs = np.log(profile_at_nodes(masses, step, tilt)) - tilt * x
+    excess = max(_log_total(masses, step, tilt) - log_top, float(logs[0]) - log_room, view.excess(logs))
+    if not excess < 1.0:
+        return None
+    sizes = np.abs(view.base[view.base > -math.inf])
+    error = profile_error(cells + 1, step, tilt) + EPS * (32 + float(sizes.max()) + 2 * tilt * x[-1])
+    return Spread(table.offset, step, masses, tilt, -max(excess, -1.0) - error, shift=table.shift)
+
+
+def _log_mass(law: Law, *, lower: bool = False) -> float:
+    value = math.log1p(-law.infinity_mass)
+    return value - 4 * EPS * (1 + abs(value)) if lower else min(0.0, value + 4 * EPS * abs(value))
+
+
+def _tilt(log_profile: Floats, step: float) -> float:
+    """A tilt that keeps exp(tilt x) C(x) inside the range of doubles: its two ends level."""
+    finite = np.flatnonzero(log_profile > -math.inf)
+    if finite.size < 2:
+        return 0.0
+    first, last = finite[0], finite[-1]
+    return max(0.0, -float(log_profile[last] - log_profile[first]) / (step * float(last - first)))
+
+
+def _log_total(masses: Floats, step: float, tilt: float) -> float:
+    total = float(suffix_sums(masses, tilt * step)[0])
+    return math.log(total) if total > 0 else -math.inf
+
+
+def _masses(curve: Floats, step: float, log_top: float, tilt: float) -> Floats:
+    """Tilted masses of the greatest convex minorant of the points (0, e^log_top), (e^{x_j}, e^{curve_j}); curve ends at -inf.
+
+    Mass at node b with neighbours a < b < c: C_b [expm1(log C_c/C_b)/expm1(x_c - x_b) - expm1(log C_a/C_b)/expm1(x_a - x_b)].
+    A point above the chord of two others is never on the minorant, so all such points are dropped at once.
+    """
+    keep = np.flatnonzero(curve > -math.inf)
+    end = int(keep[-1]) + 1
+    while True:
+        left = np.append(-math.inf, step * keep[:-1]) - step * keep
+        right = np.append(step * keep[1:], step * end) - step * keep
+        before = np.append(log_top, curve[keep[:-1]]) - curve[keep]
+        after = np.append(curve[keep[1:]], -math.inf) - curve[keep]
+        relative = np.expm1(after) / np.expm1(right) - np.expm1(np.minimum(before, 700)) / np.expm1(left)
+        good = relative >= 0
+        if good.all():
+            break
+        keep = keep[good]
+        if not keep.size:
+            break
+    masses = np.zeros(len(curve))
+    if keep.size:
+        masses[keep] = relative * np.exp(curve[keep] + tilt * step * keep)
+        last = int(keep[-1])
+        masses[end] = math.exp(curve[last] + tilt * step * end) / -math.expm1(-step * (end - last))
+    else:
+        masses[end] = math.exp(log_top + tilt * step * end)
+    return masses
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Lower bounds of the profile between nodes: in each subcell C lies above the extensions of both neighbouring secants.
+
+    All values of cell j are divided by exp(base_j), base the lower log-profile at node j. Columns are the subnodes.
+    """
+
+    base: Floats  # -inf where the profile may be zero
+    part: Floats  # position of the subnodes in a cell, 0 .. 1 on the scale of y
+    low: Floats  # (cells, SUBCELLS + 1): lower values at the subnodes
+    left: Floats  # (cells, SUBCELLS): the right neighbour's secant, at the left end of the subcell
+    right: Floats  # (cells, SUBCELLS): the left neighbour's secant, at the right end
+
+    @classmethod
+    def of(cls, table: Table) -> _Cells:
+        m, step, cells = SUBCELLS, table.step, table.cells
+        base = table.lower[: cells * m + 1 : m].copy()
+        index = np.maximum(np.arange(cells)[:, None] * m + np.arange(-1, m + 2)[None, :], 0)
+        ref = np.where(base[:-1] > -math.inf, base[:-1], 0.0)[:, None]
+        low = np.exp(np.minimum(table.lower[index] - ref, 700))
+        up = np.exp(np.minimum(table.upper[index] - ref, 700))
+        # the floats at which the profile was taken may lie left of the exact subnodes: move up along the chord (section 4)
+        up[:, 1:] += np.maximum(up[:, :-1] - low[:, 1:], 0.0) * (4 * m * table.shift / step)
+        y = np.exp((step / m) * np.arange(-1, m + 2))
+        rise = np.diff(y)
+        # subcell i runs from column i + 1 to column i + 2
+        fall_left = (low[:, 1 : m + 1] - up[:, :m]) / rise[:m]
+        # the very first secant starts at y = 0, where C is the total mass
+        fall_left[0, 0] = low[0, 1] - math.exp(min(_log_mass(table.law) - ref[0, 0], 700))
+        fall_right = (up[:, 3 : m + 3] - low[:, 2 : m + 2]) / rise[2 : m + 2]
+        # a point mass p on a subnode bends C there by p / y: the secants beyond it may be turned by as much (section 4)
+        for k, mass in table.bends:
+            if k < cells * m:
+                fall_left[k // m, k % m] += mass / y[k % m + 1] / math.exp(ref[k // m, 0])
+            if k > 0:
+                fall_right[(k - 1) // m, (k - 1) % m] -= mass / y[(k - 1) % m + 2] / math.exp(ref[(k - 1) // m, 0])
+        left = low[:, 2 : m + 2] - fall_right * rise[1 : m + 1]
+        right = low[:, 1 : m + 1] + fall_left * rise[1 : m + 1]
+        return cls(base, (y[1 : m + 2] - 1.0) / (y[m + 1] - 1.0), low[:, 1 : m + 2], left, right)
+
+    def chord(self) -> Floats:
+        """The chord of the lower values, at the subnodes."""
+        return self._line(self.low[:, 0], self.low[:, -1])
+
+    def _line(self, start: Floats, stop: Floats) -> Floats:
+        return np.multiply.outer(start, 1 - self.part) + np.multiply.outer(stop, self.part)
+
+    def floor(self, line: Floats, rows: slice = slice(None)) -> tuple[Floats, Floats]:
+        """A line below C in each subcell, about parallel to ``line``: its values at the left and right end.
+
+        For 0 <= a <= 1 the mixture a * left secant + (1 - a) * right secant is affine and below C; any a is valid. It is
+        taken so that the mixture is not negative at the right end, where ``line`` may be zero.
+        """
+        low_left, low_right, left, right = self.low[rows, :-1], self.low[rows, 1:], self.left[rows], self.right[rows]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a = ((low_right - line[:, 1:]) - (left - line[:, :-1])) / ((low_left - left) + (low_right - right))
+            a = np.clip(np.where(np.isfinite(a), a, 0.5), 0.0, 1.0)
+            a = np.where(right < 0, np.minimum(a, low_right / (low_right - right) * (1 - 4 * EPS)), a)
+        return a * low_left + (1 - a) * left, a * right + (1 - a) * low_right
+
+    def sag(self, line: Floats) -> Floats:
+        """How far C may lie below ``line`` in each cell (>= 0)."""
+        start, stop = self.floor(line)
+        return np.maximum(0.0, np.maximum(line[:, :-1] - start, line[:, 1:] - stop).max(axis=1))
+
+    def open(self, curve: Floats) -> None:
+        """Lower the second node until the first line, which starts on the total-mass line, passes below C.
+
+        The lowest point of the two secants of a subcell is where they meet; the subnodes bound the line as well.
+        """
+        start = math.exp(min(float(curve[0] - self.base[0]), 0.0))
+        low, left, right = self.low[0], self.left[0], self.right[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            meet = (low[:-1] - left) / ((low[:-1] - left) + (low[1:] - right))
+        meet = np.clip(np.where(np.isfinite(meet), meet, 0.5), 0.0, 1.0)
+        at = np.append(self.part[:-1] + meet * np.diff(self.part), self.part[1:])
+        height = np.append(np.maximum(low[:-1] + meet * (right - low[:-1]), left + meet * (low[1:] - left)), low[1:])
+        clear = at > 1e-9
+        stop = start + float(np.min((height[clear] - start) / at[clear]))
+        with np.errstate(divide="ignore"):
+            curve[1] = min(float(curve[1]), float(self.base[0] + np.log(max(stop, 0.0))))
+
+    def close(self, curve: Floats) -> None:
+        """End the curve at zero inside its support: from the first node that is not positive the curve is zero, and the
+        value before it is lowered until the last line passes below C."""
+        dead = np.flatnonzero(~(curve > -math.inf))
+        end = int(dead[0]) if dead.size else len(curve) - 1
+        while end > 1:
+            j = end - 1
+            line = self._line(np.exp(np.minimum(curve[j : j + 1] - self.base[j], 0.0)), np.zeros(1))
+            start, stop = self.floor(line, slice(j, j + 1))
+            scale = float(min(1.0, np.min(start / line[:, :-1]), np.min(stop[:, :-1] / line[:, 1:-1], initial=1.0)))
+            if scale > 0.5:
+                curve[j] += math.log(scale)
+                break
+            end -= 1
+        curve[end:] = -math.inf
+
+    def excess(self, logs: Floats) -> float:
+        """max of log(measure's profile / lower bound of C) over all subcells; ``logs`` is the former at the nodes."""
+        ref = np.where(self.base > -math.inf, self.base, 0.0)[:-1]
+        line = self._line(np.exp(np.minimum(logs[:-1] - ref, 700)), np.exp(np.minimum(logs[1:] - ref, 700)))
+        worst = -math.inf
+        for values, bound in zip((line[:, :-1], line[:, 1:]), self.floor(line), strict=True):
+            positive = values > 0
+            if not np.all(bound[positive] > 0) or not np.all(bound[~positive] >= 0):
+                return math.inf
+            worst = max(worst, float(np.max(np.log(values[positive] / bound[positive]), initial=-math.inf)))
+        return worst
