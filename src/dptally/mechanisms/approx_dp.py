@@ -15,7 +15,8 @@ __all__ = ["ApproxDP"]
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ApproxDP(Mechanism):
-    """Any (``epsilon``, ``delta``)-differentially private mechanism: P(S) <= e^epsilon Q(S) + delta for every event S.
+    """Any (``epsilon``, ``delta``)-differentially private mechanism: P(S) <= e^epsilon Q(S) + delta for
+    every event S.
 
     The dominating pair reveals everything with probability delta and is randomized response otherwise
     [Kairouz, Oh, Viswanath 2015, Thm. 3.3; Dong, Roth, Su 2022, Prop. 2.5].

@@ -7,35 +7,61 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dptally.errors import InvalidType
+from dptally import checks
+from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
 from dptally.mechanisms.mechanism import Mechanism
 
-__all__ = ["Composed"]
+__all__ = ["MOST_COPIES", "Composed"]
+
+MOST_COPIES = 2**53  #: counts up to here are exact as doubles
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Composed(Mechanism):
     """Independent (or adaptively chosen) mechanisms on the same data. Built by ``+`` and ``k *``.
 
-    Canonical: equal mechanisms merge their counts and the order is forgotten, so equal plans compare, hash, print and
-    answer alike. Gaussian parts collapse into one Gaussian when the law is formed (see :class:`dptally.law.Composition`).
+    Canonical: equal mechanisms merge their counts, compositions inside are opened, and the order is
+    forgotten, so equal plans compare, hash, print and answer alike. Gaussian parts collapse into one
+    Gaussian when the law is formed (see :class:`dptally.law.Composition`).
     """
 
-    parts: tuple[tuple[Mechanism, int], ...]  # type: ignore[assignment]
+    parts: tuple[tuple[Mechanism, int], ...]
     json_name: ClassVar[str] = "composed"
+
+    def __post_init__(self) -> None:
+        counts: Counter[Mechanism] = Counter()
+        for part, count in _pairs(self.parts):
+            for mechanism, n in part.parts:
+                counts[mechanism] += count * n
+        for mechanism, n in counts.items():
+            if n > MOST_COPIES:
+                raise InvalidArgument("count", f"at most 2^53 copies of {mechanism!r}", n)
+        kept = ((mechanism, n) for mechanism, n in counts.items() if n > 0)
+        object.__setattr__(
+            self, "parts", tuple(sorted(kept, key=lambda part: (type(part[0]).__name__, repr(part[0]))))
+        )
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Mechanism, int]]) -> Composed:
-        counts: Counter[Mechanism] = Counter()
-        for mechanism, n in parts:
-            counts[mechanism] += n
-        return cls(tuple(sorted(((m, n) for m, n in counts.items() if n > 0), key=lambda part: (type(part[0]).__name__, repr(part[0])))))
+        return cls(tuple(parts))
 
     def laws(self) -> tuple[Law, ...]:
-        raise InvalidType("mechanism", "a single mechanism (a composition has one law for each of its parts)", self)
+        raise InvalidType(
+            "mechanism", "a single mechanism (a composition has one law for each of its parts)", self
+        )
 
     def __repr__(self) -> str:
         if not self.parts:
-            return "0 * Mechanism()"
-        return " + ".join(f"{n} * {m!r}" if n != 1 else repr(m) for m, n in self.parts)
+            return "Composed(parts=())"
+        bare = len(self.parts) > 1  # a lone part keeps its count, so that the text evaluates to a composition
+        return " + ".join(repr(m) if n == 1 and bare else f"{n} * {m!r}" for m, n in self.parts)
+
+
+def _pairs(parts: object) -> Iterable[tuple[Mechanism, int]]:
+    if isinstance(parts, (str, bytes, Mechanism)) or not isinstance(parts, Iterable):
+        raise InvalidType("parts", "pairs (mechanism, count)", parts)
+    for part in parts:
+        if not (isinstance(part, (tuple, list)) and len(part) == 2 and isinstance(part[0], Mechanism)):
+            raise InvalidType("parts", "pairs (mechanism, count)", part)
+        yield part[0], checks.count("count", part[1])

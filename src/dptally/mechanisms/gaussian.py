@@ -23,16 +23,19 @@ from dptally.numerics.rounding import EPS, up
 
 __all__ = ["LARGEST_RATIO", "SMALLEST_RATIO", "Gaussian", "GaussianLaw"]
 
-SMALLEST_RATIO, LARGEST_RATIO = 1e-140, 1e100  # of mu: the square must be a normal double, with counts to 1e9 and more
+SMALLEST_RATIO, LARGEST_RATIO = (
+    1e-140,
+    1e100,
+)  # of mu: the square must be a normal double, with counts to 1e9 and more
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianLaw(Law):
     """L ~ N(mu^2/2, mu^2): the loss of N(mu, 1) against N(0, 1), the same in both directions.
 
-    K(t) = mu^2 t (t + 1) / 2. Kept as the variance mu^2, which is what adds: the exact rational, rounded up (once for each
-    mechanism, once for the sum), so at most 2 * 2^-52 above the truth. Its root mu is within 1.5 * 2^-52, less than the
-    2 * 2^-52 that the bounds of the profile cover.
+    K(t) = mu^2 t (t + 1) / 2. Kept as the variance mu^2, which is what adds: the exact rational, rounded up
+    (once for each mechanism, once for the sum), so at most 2 * 2^-52 above the truth. Its root mu is within
+    1.5 * 2^-52, less than the 2 * 2^-52 that the bounds of the profile cover.
     """
 
     variance: float
@@ -42,7 +45,9 @@ class GaussianLaw(Law):
 
     @classmethod
     def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> Law:
-        total = sum((n * Fraction(law.variance) for law, n in parts if isinstance(law, GaussianLaw)), Fraction(0))
+        total = sum(
+            (n * Fraction(law.variance) for law, n in parts if isinstance(law, GaussianLaw)), Fraction(0)
+        )
         return cls(between(total)[1])
 
     def log_moment(self, t: Numbers) -> Numbers:
@@ -51,7 +56,9 @@ class GaussianLaw(Law):
     def moment_table(self, theta: Floats) -> MomentTable:
         moment = self.log_moment(theta)
         ones = np.ones_like(theta)
-        return MomentTable(theta, moment, 8 * EPS * moment, self.variance * (theta + 0.5), self.variance * ones)
+        return MomentTable(
+            theta, moment, 8 * EPS * moment, self.variance * (theta + 0.5), self.variance * ones
+        )
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
         del reach, log_tolerance

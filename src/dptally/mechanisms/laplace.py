@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from dptally import checks
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.law import Law
+from dptally.law.characteristic import MomentTable
 from dptally.law.law import Numbers
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.numerics.exact import quotient
@@ -28,11 +29,12 @@ _MOMENT_ULPS = 64.0
 class LaplaceLaw(Law):
     r"""The loss of Lap(0, b) against Lap(s, b), r = s/b: the same in both directions.
 
-    Atoms 1/2 at r and exp(-r)/2 at -r; density exp(-(r - l)/2) / 4 between them.
-    With a = t r and c = -(1 + t) r:  exp K(t) = ((1 + t) e^a + t e^c) / (1 + 2t), and exp K(t) - 1 = -a c exp[0, a, c], a
-    second divided difference, which nothing cancels in.
+    Atoms 1/2 at r and exp(-r)/2 at -r; density exp(-(r - l)/2) / 4 between them. With a = t r and c = -(1 +
+    t) r:  exp K(t) = ((1 + t) e^a + t e^c) / (1 + 2t), and exp K(t) - 1 = -a c exp[0, a, c], a second
+    divided difference, which nothing cancels in.
 
-    The exact r lies between ``reach_lower`` and ``reach``, neighbouring doubles (or one double); log_profile holds for it.
+    The exact r lies between ``reach_lower`` and ``reach``, neighbouring doubles (or one double);
+    log_profile holds for it.
     """
 
     reach: float
@@ -50,17 +52,23 @@ class LaplaceLaw(Law):
         ratio = a * expm1_ratio(c - a)
         with np.errstate(under="ignore"):
             middle = np.expm1(np.where(large, 0.0, a)) - np.exp(np.where(large, 0.0, a)) * ratio
-        return np.where(large, a + log1p(-ratio), log1p(np.where(small, series, np.where(large, 0.0, middle))))
+        return np.where(
+            large, a + log1p(-ratio), log1p(np.where(small, series, np.where(large, 0.0, middle)))
+        )
 
-    def moment_table(self, theta: Floats) -> tuple[Floats, Floats]:
-        moment = self.log_moment(theta)
-        return moment, _MOMENT_ULPS * EPS * moment
+    def moment_table(self, theta: Floats) -> MomentTable:
+        table = Law.moment_table(self, theta)
+        return replace(table, error=_MOMENT_ULPS * EPS * table.moment)
 
     @property
     def mean(self) -> float:
         """r + exp(-r) - 1."""
         r = self.reach
-        return float(r * r * exp_divided_difference(np.zeros(()), np.asarray(-r))) if r < 1 else r + math.expm1(-r)
+        return (
+            float(r * r * exp_divided_difference(np.zeros(()), np.asarray(-r)))
+            if r < 1
+            else r + math.expm1(-r)
+        )
 
     @property
     def supremum(self) -> float:
@@ -71,13 +79,18 @@ class LaplaceLaw(Law):
         return -self.reach
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        """log(1 - exp((eps - r)/2)) for |eps| < r, log(1 - exp(eps)) below, -inf above: increasing in r, so the lower
-        bound takes the lower r. The argument of each exponential is correctly rounded, 6 ulps cover the rest.
+        """log(1 - exp((eps - r)/2)) for |eps| < r, log(1 - exp(eps)) below, -inf above: increasing in r, so
+        the lower bound takes the lower r. The argument of each exponential is correctly rounded, 6 ulps
+        cover the rest.
         """
-        return widened(self._log_profile(epsilon, self.reach_lower, -1), self._log_profile(epsilon, self.reach, 1), 6)
+        return widened(
+            self._log_profile(epsilon, self.reach_lower, -1), self._log_profile(epsilon, self.reach, 1), 6
+        )
 
     def _log_profile(self, epsilon: Floats, reach: float, sign: int) -> Floats:
-        half = np.nextafter(0.5 * (epsilon - reach), -math.inf * sign)  # half an ulp of the difference, outwards
+        half = np.nextafter(
+            0.5 * (epsilon - reach), -math.inf * sign
+        )  # half an ulp of the difference, outwards
         inner = log1mexp(np.where(epsilon < reach, np.minimum(half, 0.0), 0.0))
         return np.where(epsilon < -reach, log1mexp(np.minimum(epsilon, 0.0)), inner)
 
@@ -95,9 +108,10 @@ class LaplaceLaw(Law):
     def gaussian_mu(self) -> float:
         """-2 Phi^{-1}(exp(-r/2)/2), exact.
 
-        With F the Laplace distribution function, T(F, F(. - r)) >= G_mu means S(u) - S(u - r) <= mu for every u, where
-        S = Phi^{-1} o F. S is odd, and for u > 0 its slope (1 - F)/phi(S) is the Mills ratio at S(u), which falls;
-        so the slope is even and falls away from 0, and the centred interval, u = r/2, has the largest difference 2 S(r/2).
+        With F the Laplace distribution function, T(F, F(. - r)) >= G_mu means S(u) - S(u - r) <= mu for
+        every u, where S = Phi^{-1} o F. S is odd, and for u > 0 its slope (1 - F)/phi(S) is the Mills ratio
+        at S(u), which falls; so the slope is even and falls away from 0, and the centred interval, u = r/2,
+        has the largest difference 2 S(r/2).
         """
         return float(gaussian_mu_at_zero(np.asarray(-0.5 * self.reach))[1])
 
@@ -108,9 +122,10 @@ class Laplace(Mechanism):
 
     Renyi divergence of order a > 1, with r = sensitivity / scale  [Mironov 2017, Prop. 6]:
         log( a/(2a-1) e^{(a-1) r} + (a-1)/(2a-1) e^{-a r} ) / (a-1)
-    One coordinate that changes by all of ``sensitivity`` is the worst case. If the coordinates change by r_i with sum r, each
-    is (e_i, 1 - exp((e_i - r_i)/2))-DP at e_i = eps r_i / r, and these compose to (eps, 1 - prod exp((e_i - r_i)/2)),
-    which is the profile of the one coordinate  [Kairouz, Oh, Viswanath 2015, Thm. 3.3].
+    One coordinate that changes by all of ``sensitivity`` is the worst case. If the coordinates change by
+    r_i with sum r, each is (e_i, 1 - exp((e_i - r_i)/2))-DP at e_i = eps r_i / r, and these compose to
+    (eps, 1 - prod exp((e_i - r_i)/2)), which is the profile of the one coordinate  [Kairouz, Oh, Viswanath
+    2015, Thm. 3.3].
 
     >>> Laplace(scale=20).renyi(math.inf)
     0.05
@@ -124,7 +139,9 @@ class Laplace(Mechanism):
         object.__setattr__(self, "scale", checks.positive("scale", self.scale))
         object.__setattr__(self, "sensitivity", checks.positive("sensitivity", self.sensitivity))
         if not 1e-150 <= self.sensitivity / self.scale <= 1e150:
-            raise InvalidArgument("sensitivity / scale", "between 1e-150 and 1e150", self.sensitivity / self.scale)
+            raise InvalidArgument(
+                "sensitivity / scale", "between 1e-150 and 1e150", self.sensitivity / self.scale
+            )
 
     def laws(self) -> tuple[Law, ...]:
         lower, upper = quotient(self.sensitivity, self.scale)

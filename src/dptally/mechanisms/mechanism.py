@@ -1,7 +1,7 @@
 """What every mechanism is, and the questions that every mechanism and every plan answers.
 
-A mechanism states its law once (``laws``); everything else is inherited. A float answer is always the certified safe
-side; the interval holds both sides.
+A mechanism states its law once (``laws``); everything else is inherited. A float answer is always the
+certified safe side; the interval holds both sides.
 """
 
 from __future__ import annotations
@@ -36,17 +36,22 @@ class Mechanism(ABC):
 
     @abstractmethod
     def laws(self) -> tuple[Law, ...]:
-        """The law of the privacy loss in each direction: (remove, add); one law where both are the same; none if nothing leaks."""
+        """The law of the privacy loss in each direction: (remove, add); one law where both are the same;
+        none if nothing leaks.
+        """
 
     def parameters(self) -> dict[str, Any]:
         """What it was built from, under the names that its constructor takes.
 
-        A parameter whose name is also a question (PureDP's epsilon) is kept in a field called declared_<name>.
+        A parameter whose name is also a question (PureDP's epsilon) is kept in a field called
+        declared_<name>.
         """
-        return {field.name.removeprefix("declared_"): getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        stored: Any = fields(self)  # type: ignore[arg-type]
+        return {field.name.removeprefix("declared_"): getattr(self, field.name) for field in stored}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.parameters().items())})"
+        given = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
+        return f"{type(self).__name__}({given})"
 
     @property
     def parts(self) -> tuple[tuple[Mechanism, int], ...]:
@@ -55,12 +60,16 @@ class Mechanism(ABC):
 
     def directions(self) -> tuple[Composition, ...]:
         """The composed law of the whole plan, once for each direction that differs."""
-        stated = [(laws, count) for laws, count in ((mechanism.laws(), n) for mechanism, n in self.parts) if laws]
+        stated = [
+            (laws, count) for laws, count in ((mechanism.laws(), n) for mechanism, n in self.parts) if laws
+        ]
         number = max((len(laws) for laws, _ in stated), default=1)
-        composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
+        composed = (
+            Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number)
+        )
         return tuple(dict.fromkeys(composed))
 
-    # -- composition -----------------------------------------------------------------------------------------------
+    # -- composition -----------------------------------------------------------------------------------------
 
     def __add__(self, other: object) -> Composed:
         from dptally.mechanisms.composed import Composed
@@ -70,7 +79,9 @@ class Mechanism(ABC):
         return Composed.of((*self.parts, *other.parts))
 
     def __radd__(self, other: object) -> Mechanism:
-        return self if isinstance(other, int) and not isinstance(other, bool) and other == 0 else NotImplemented  # so that sum() works
+        return (
+            self if isinstance(other, int) and not isinstance(other, bool) and other == 0 else NotImplemented
+        )  # so that sum() works
 
     def __mul__(self, count: object) -> Composed:
         from dptally.mechanisms.composed import Composed
@@ -83,10 +94,12 @@ class Mechanism(ABC):
     __rmul__ = __mul__
     __array_ufunc__ = None  # so that numpy integers reach __rmul__ instead of broadcasting
 
-    # -- questions -------------------------------------------------------------------------------------------------
+    # -- questions -------------------------------------------------------------------------------------------
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at this delta, rounded up: never below the truth; inf only if no finite epsilon exists."""
+        """The smallest epsilon at this delta, rounded up: never below the truth; inf only if no finite
+        epsilon exists.
+        """
         return self.epsilon_interval(delta).upper
 
     def epsilon_interval(self, delta: float) -> Interval:
@@ -98,7 +111,9 @@ class Mechanism(ABC):
         return self.delta_interval(epsilon).upper
 
     def delta_interval(self, epsilon: float) -> Interval:
-        """Certified bounds of delta(epsilon) = sup over events S of P(S) - exp(epsilon) Q(S), the larger direction."""
+        """Certified bounds of delta(epsilon) = sup over events S of P(S) - exp(epsilon) Q(S), the larger
+        direction.
+        """
         return certified.delta_interval(self.directions(), checks.nonnegative("epsilon", epsilon))
 
     @overload
@@ -114,7 +129,9 @@ class Mechanism(ABC):
     @overload
     def alpha_divergence(self, order: Sequence[float] | Floats) -> Floats: ...
     def alpha_divergence(self, order: Any) -> Any:
-        """Alpha divergence (exp((a-1) D_a) - 1) / (a (a-1)) of this order in [1, inf), the larger direction."""
+        """Alpha divergence (exp((a-1) D_a) - 1) / (a (a-1)) of this order in [1, inf), the larger
+        direction.
+        """
         return _elementwise(lambda a: alpha.divergence(self.directions(), a), "order", order)
 
     def rho(self) -> float:
@@ -126,8 +143,16 @@ class Mechanism(ABC):
     @overload
     def tradeoff(self, fpr: Sequence[float] | Floats) -> Floats: ...
     def tradeoff(self, fpr: Any) -> Any:
-        """The smallest false-negative rate of any attacker with this false-positive rate, rounded down (the safe side)."""
-        return _elementwise(lambda x: np.vectorize(lambda v: tradeoff.false_negative_rate(self.directions(), float(v)), otypes=[float])(x), "fpr", fpr)
+        """The smallest false-negative rate of any attacker with this false-positive rate, rounded down (the
+        safe side).
+        """
+        return _elementwise(
+            lambda x: np.vectorize(
+                lambda v: tradeoff.false_negative_rate(self.directions(), float(v)), otypes=[float]
+            )(x),
+            "fpr",
+            fpr,
+        )
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:

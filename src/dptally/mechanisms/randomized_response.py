@@ -18,11 +18,12 @@ __all__ = ["RandomizedResponse"]
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(Mechanism):
-    """Report the true one of ``categories`` answers with probability ``p``, each other one with q = (1 - p)/(categories - 1).
+    """Report the true one of ``categories`` answers with probability ``p``, each other one with q = (1 -
+    p)/(categories - 1).
 
-    The loss is log(p/q) where the true answer of one dataset is reported, -log(p/q) where that of the other is, and 0
-    elsewhere. Renyi divergence of order a for two categories: log(p^a q^{1-a} + q^a p^{1-a}) / (a - 1)
-    [Mironov 2017, Prop. 5]. p below 1/categories is allowed: then the lie tells.
+    The loss is log(p/q) where the true answer of one dataset is reported, -log(p/q) where that of the other
+    is, and 0 elsewhere. Renyi divergence of order a for two categories: log(p^a q^{1-a} + q^a p^{1-a}) / (a
+    - 1) [Mironov 2017, Prop. 5]. p below 1/categories is allowed: then the lie tells.
 
     >>> round(RandomizedResponse(0.75).renyi(1.0), 12)
     0.549306144334
@@ -52,4 +53,8 @@ def _log_ratio(larger: Fraction, smaller: Fraction) -> float:
     if excess < 1:
         return math.log1p(excess)
     # the ratio may pass the largest double (p near 1, very many categories)
-    return math.log(larger.numerator * smaller.denominator) - math.log(larger.denominator * smaller.numerator) if excess > 1e300 else math.log(excess + 1)
+    return (
+        math.log(larger.numerator * smaller.denominator) - math.log(larger.denominator * smaller.numerator)
+        if excess > 1e300
+        else math.log(excess + 1)
+    )

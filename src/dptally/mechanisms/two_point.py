@@ -1,15 +1,18 @@
-"""Losses that take two opposite values, and perhaps zero or infinity: pure and approximate DP, randomized response."""
+"""Losses that take two opposite values, and perhaps zero or infinity: pure and approximate DP, randomized
+response.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from dptally.checks import Floats
 from dptally.law import Law
+from dptally.law.characteristic import MomentTable
 from dptally.law.law import Numbers
 from dptally.numerics.logspace import log1mexp, log1p, widened
 from dptally.numerics.normal import gaussian_mu_of_pure
@@ -22,19 +25,21 @@ _MOMENT_ULPS = 64.0
 
 @dataclass(frozen=True, slots=True)
 class TwoPointLaw(Law):
-    """Mass ``mass`` at l, mass exp(-l) at -l times that, ``zero`` at 0 and ``infinity_mass`` at infinity; l >= 0.
+    """Mass ``mass`` at l, mass exp(-l) at -l times that, ``zero`` at 0 and ``infinity_mass`` at infinity; l
+    >= 0.
 
-    The same in both directions. With w = mass:  exp K(t) = (1 - infinity_mass) + w (e^{t l} - 1)(1 - e^{-(1+t) l}),
-    because w e^{t l} + w e^{-l} e^{-t l} + zero is that sum; nothing cancels in it.
+    The same in both directions. With w = mass:  exp K(t) = (1 - infinity_mass) + w (e^{t l} - 1)(1 -
+    e^{-(1+t) l}), because w e^{t l} + w e^{-l} e^{-t l} + zero is that sum; nothing cancels in it.
 
-    The exact l lies between ``loss_lower`` and ``loss``; ``mass`` and ``zero`` are within 4 ulps, ``infinity_mass`` is exact.
+    The exact l lies between ``loss_lower`` and ``loss``; ``mass`` and ``zero`` are within 4 ulps,
+    ``infinity_mass`` is exact.
     """
 
     loss: float
     loss_lower: float
     mass: float
     zero: float = 0.0
-    infinity_mass: float = 0.0  # type: ignore[misc]
+    infinity_mass: float = 0.0
     theorem: ClassVar[str] = "Kairouz, Oh, Viswanath 2015, Thm. 3.1 and 3.3; Dong, Roth, Su 2022, Prop. 2.5"
 
     @classmethod
@@ -50,7 +55,7 @@ class TwoPointLaw(Law):
             return np.full_like(t, -np.inf)
         tl = t * self.loss
         large = (tl.real > 2) | (tl.real < -0.5)  # where exp K is not near 1
-        with np.errstate(under="ignore"):
+        with np.errstate(under="ignore", over="ignore"):
             fall = -np.expm1(-(1.0 + t) * self.loss)
             share = self.mass / finite
             near = log1p(share * np.expm1(np.where(large, 0.0, tl)) * fall)
@@ -61,10 +66,10 @@ class TwoPointLaw(Law):
             far = tl + np.log(np.where(large, inside, 1.0))
         return np.where(large, far, near) + math.log1p(-self.infinity_mass)
 
-    def moment_table(self, theta: Floats) -> tuple[Floats, Floats]:
-        moment = self.log_moment(theta)
+    def moment_table(self, theta: Floats) -> MomentTable:
+        table = Law.moment_table(self, theta)
         survival = abs(math.log1p(-self.infinity_mass)) if self.infinity_mass < 1 else 0.0
-        return moment, _MOMENT_ULPS * EPS * (np.abs(moment) + 2 * survival)
+        return replace(table, error=_MOMENT_ULPS * EPS * (np.abs(table.moment) + 2 * survival))
 
     @property
     def mean(self) -> float:
@@ -79,19 +84,27 @@ class TwoPointLaw(Law):
         return -self.loss
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        """w (1 - e^{eps - l}) for 0 <= eps < l, plus zero (1 - e^eps) for -l < eps < 0; (1 - infinity)(1 - e^eps) below.
+        """w (1 - e^{eps - l}) for 0 <= eps < l, plus zero (1 - e^eps) for -l < eps < 0; (1 - infinity)(1 -
+        e^eps) below.
 
         Sums of positive terms, increasing in l; 12 ulps cover the masses, the exponentials and the logarithm.
         """
-        return widened(self._log_profile(epsilon, self.loss_lower, -1), self._log_profile(epsilon, self.loss, 1), 12)
+        return widened(
+            self._log_profile(epsilon, self.loss_lower, -1), self._log_profile(epsilon, self.loss, 1), 12
+        )
 
     def _log_profile(self, epsilon: Floats, loss: float, sign: int) -> Floats:
         negative = np.minimum(epsilon, 0.0)
-        shift = np.nextafter(np.minimum(epsilon - loss, 0.0), -math.inf * sign)  # half an ulp of the difference, outwards
+        shift = np.nextafter(
+            np.minimum(epsilon - loss, 0.0), -math.inf * sign
+        )  # half an ulp of the difference, outwards
         with np.errstate(under="ignore", divide="ignore"):
             inner = np.log(self.mass * -np.expm1(np.minimum(shift, 0.0)) + self.zero * -np.expm1(negative))
-        below = log1mexp(negative) + (math.log1p(-self.infinity_mass) if self.infinity_mass < 1 else -math.inf)
-        # near 1 the logarithm is small and its argument's rounding is not: the widening is relative, so add it here
+        below = log1mexp(negative) + (
+            math.log1p(-self.infinity_mass) if self.infinity_mass < 1 else -math.inf
+        )
+        # near 1 the logarithm is small and its argument's rounding is not: the widening is relative, so add
+        # it here
         inner = inner + sign * 8 * EPS
         return np.where(epsilon >= loss, -np.inf, np.where(epsilon <= -loss, below, np.minimum(inner, 0.0)))
 
@@ -109,8 +122,14 @@ class TwoPointLaw(Law):
         return (ends[0], (0.0, self.zero), ends[1]) if self.zero > 0 else ends
 
     def closed_rho(self) -> float | None:
-        """eps tanh(eps/2) for two atoms, the limit l -> 0 of K(l)/(l (l+1))  [Bun, Steinke 2016, Prop. 3.3, tightened]."""
-        return up(self.loss * math.tanh(0.5 * self.loss), 8) if self.zero == 0 and self.infinity_mass == 0 else None
+        """eps tanh(eps/2) for two atoms, the limit l -> 0 of K(l)/(l (l+1))  [Bun, Steinke 2016, Prop. 3.3,
+        tightened].
+        """
+        return (
+            up(self.loss * math.tanh(0.5 * self.loss), 8)
+            if self.zero == 0 and self.infinity_mass == 0
+            else None
+        )
 
     def gaussian_mu(self) -> float:
         """-2 Phi^{-1}(1/(1 + e^l)): every l-DP mechanism is that much Gaussian-DP.  [GDPT paper, Thm. 5.1]"""

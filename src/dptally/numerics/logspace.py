@@ -1,4 +1,6 @@
-"""Sums and differences of tiny and huge numbers through their logarithms, accurate near zero, real or complex."""
+"""Sums and differences of tiny and huge numbers through their logarithms, accurate near zero, real or
+complex.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 from dptally.numerics.complexes import log1p_complex
 from dptally.numerics.rounding import Floats, down, up
 
-__all__ = ["exp_divided_difference", "expm1_ratio", "log1mexp", "log1p", "logdiffexp", "logsumexp", "sinhc_divided_difference", "sinhc_minus_one", "widened"]
+__all__ = [
+    "exp_divided_difference",
+    "expm1_ratio",
+    "log1mexp",
+    "log1p",
+    "logdiffexp",
+    "logsumexp",
+    "sinhc_divided_difference",
+    "sinhc_minus_one",
+    "widened",
+]
 
 Numbers = NDArray[Any]
 
@@ -58,7 +70,9 @@ def logsumexp(a: ArrayLike, axis: int | None = None) -> Floats:
 
 
 def log1p(x: Numbers) -> Numbers:
-    """log(1 + x), relative to |x| near zero, for real and for complex x (numpy's complex log1p is not); -inf at -1."""
+    """log(1 + x), relative to |x| near zero, for real and for complex x (numpy's complex log1p is not);
+    -inf at -1.
+    """
     x = np.asarray(x)
     if np.iscomplexobj(x):
         return log1p_complex(x)
@@ -79,7 +93,8 @@ def expm1_ratio(x: Numbers) -> Numbers:
 
 
 def exp_divided_difference(a: Numbers, b: Numbers) -> Numbers:
-    """The second divided difference exp[0, a, b] for |a|, |b| <= 1, to a few ulps: sum of h_n(a, b) / (n + 2)!.
+    """The second divided difference exp[0, a, b] for |a|, |b| <= 1, to a few ulps: sum of h_n(a, b) / (n +
+    2)!.
 
     h_n is the sum of a^i b^(n-i); the terms left out (n > 20) are below 1e-19.
     """
@@ -103,7 +118,9 @@ def sinhc_minus_one(x: Numbers) -> Numbers:
 
 
 def sinhc_divided_difference(a: Numbers, b: Numbers) -> Numbers:
-    """(f(a) - f(b)) / (a - b) for f(x) = sinh(x)/x, |a|, |b| <= 1.5: sum over odd m of h_m(a, b) / (m + 2)!."""
+    """(f(a) - f(b)) / (a - b) for f(x) = sinh(x)/x, |a|, |b| <= 1.5: sum over odd m of h_m(a, b) / (m +
+    2)!.
+    """
     power, homogeneous = np.ones_like(a * b), np.ones_like(a * b)
     total, factorial = np.zeros_like(power), 2.0
     for m in range(1, 24):
@@ -116,7 +133,9 @@ def sinhc_divided_difference(a: Numbers, b: Numbers) -> Numbers:
 
 
 def widened(lower: Floats, upper: Floats, ulps: float) -> tuple[Floats, Floats]:
-    """(lower, upper) of the log of a probability, moved outwards; log 0 stays exact and nothing passes log 1."""
+    """(lower, upper) of the log of a probability, moved outwards; log 0 stays exact and nothing passes log
+    1.
+    """
     with np.errstate(invalid="ignore"):
         return (
             np.where(np.isneginf(lower), lower, down(np.asarray(lower), ulps)),

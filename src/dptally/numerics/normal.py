@@ -1,7 +1,7 @@
 r"""Certified normal tails and the profile of a shifted normal, in log space and free of cancellation.
 
-Everything rests on the Mills ratio m(x) = Phi(-x) / phi(x) = int_0^inf exp(-x t - t^2/2) dt, which scipy's erfcx gives to
-within a few ulps for x >= 0. The profile of N(mu, 1) against N(0, 1) at threshold epsilon,
+Everything rests on the Mills ratio m(x) = Phi(-x) / phi(x) = int_0^inf exp(-x t - t^2/2) dt, which scipy's
+erfcx gives to within a few ulps for x >= 0. The profile of N(mu, 1) against N(0, 1) at threshold epsilon,
 
     delta = Phi(-x) - e^eps Phi(-y),    c = eps / mu,  h = mu / 2,  x = c - h,  y = c + h,
 
@@ -10,9 +10,10 @@ uses e^eps phi(y) = phi(x):
     delta = phi(x) D,    D = m(x) - m(y) = int_0^inf exp(-c t - t^2/2) 2 sinh(h t) dt
                            = 2 sum over odd k of h^k M_k(c) / k!,    M_k = int_0^inf t^k exp(-c t - t^2/2) dt.
 
-For eps >= 0 every term of the sum is positive, so D is found with relative accuracy where m(x) and m(y) nearly cancel.
-The exponent x^2/2 is formed in double-double arithmetic, so log delta carries little more than its own last rounding.
-eps < 0 follows from the symmetry delta(eps) = 1 - e^eps + e^eps delta(-eps), a sum of positive terms.
+For eps >= 0 every term of the sum is positive, so D is found with relative accuracy where m(x) and m(y)
+nearly cancel. The exponent x^2/2 is formed in double-double arithmetic, so log delta carries little more
+than its own last rounding. eps < 0 follows from the symmetry delta(eps) = 1 - e^eps + e^eps delta(-eps), a
+sum of positive terms.
 
 Every function takes arrays (they broadcast) or numbers and returns arrays; a number gives a 0-d array.
 """
@@ -46,7 +47,9 @@ __all__ = [
 
 SMALLEST_MU, LARGEST_MU = 1e-300, 1e100  # beyond, squares leave the range of doubles
 MU_ULPS = 2.0  # relative error of mu, in units of EPS = 2^-52, that the bounds cover unless told otherwise
-_MILLS_ULPS = 8.0  # erfcx: at most 3.9 measured over 70 000 points against balls; plus the rounding of x / sqrt(2)
+_MILLS_ULPS = (
+    8.0  # erfcx: at most 3.9 measured over 70 000 points against balls; plus the rounding of x / sqrt(2)
+)
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _TAYLOR_TERMS = 17  # last power of h kept in the sum over odd k
@@ -86,15 +89,16 @@ def log_normal_tail(x: ArrayLike) -> tuple[Floats, Floats]:
     return np.where(np.abs(x) > size, np.where(negative, lower, -np.inf), lower), upper
 
 
-# -- the profile ---------------------------------------------------------------------------------------------------------
+# -- the profile ---------------------------------------------------------------------------------------------
 
 
 def log_gaussian_delta(mu: ArrayLike, epsilon: ArrayLike, mu_ulps: float = MU_ULPS) -> tuple[Floats, Floats]:
-    r"""Certified (lower, upper) bounds of log( Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) ), any real epsilon.
+    r"""Certified (lower, upper) bounds of log( Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) ), any real
+    epsilon.
 
-    The bounds hold for every mu' within ``mu_ulps`` * 2^-52 (relative) of ``mu``: delta increases with mu, since
-    d delta / d mu = phi(x) > 0, so the lower bound is taken at the lower end and the upper bound at the upper end.
-    mu in [1e-300, 1e100].
+    The bounds hold for every mu' within ``mu_ulps`` * 2^-52 (relative) of ``mu``: delta increases with mu,
+    since d delta / d mu = phi(x) > 0, so the lower bound is taken at the lower end and the upper bound at
+    the upper end. mu in [1e-300, 1e100].
 
     >>> lower, upper = log_gaussian_delta(1.0, 0.0)
     >>> bool(lower <= -0.95991633369562232 <= upper), bool(upper - lower < 2e-14)
@@ -118,8 +122,13 @@ def _log_delta_bounds(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
     """Flat arrays, any real epsilon, mu exact."""
     value, error = _log_delta_positive(mu, np.abs(epsilon))
     lower, upper = down(value - error), np.minimum(up(value + error), 0.0)
-    vast = np.abs(epsilon) > 1e150 * np.minimum(mu, 1.0)  # then x >= c/2 >= 5e149, and log delta <= -x^2/2 < -1e299
-    lower, upper = np.where(vast, -np.inf, lower), np.where(vast, np.where(np.isinf(epsilon), -np.inf, -1e299), upper)
+    vast = np.abs(epsilon) > 1e150 * np.minimum(
+        mu, 1.0
+    )  # then x >= c/2 >= 5e149, and log delta <= -x^2/2 < -1e299
+    lower, upper = (
+        np.where(vast, -np.inf, lower),
+        np.where(vast, np.where(np.isinf(epsilon), -np.inf, -1e299), upper),
+    )
     if not (epsilon < 0).any():
         return lower, upper
     mirrored_lower, mirrored_upper = mirrored(epsilon, lower, False), mirrored(epsilon, upper, True)
@@ -129,8 +138,8 @@ def _log_delta_bounds(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
 def mirrored(epsilon: Floats, log_delta: Floats, upwards: bool) -> Floats:
     """log(1 - e^eps + e^eps delta) for eps < 0 from log delta(-eps), rounded up or down.
 
-    Near 1 it is log1p(-e^eps (1 - delta)); otherwise a sum of two positive terms. Each is within 8 ulps of its argument,
-    plus |log delta| ulps on a term that is delta times the other: |l| e^l <= 0.37.
+    Near 1 it is log1p(-e^eps (1 - delta)); otherwise a sum of two positive terms. Each is within 8 ulps of
+    its argument, plus |log delta| ulps on a term that is delta times the other: |l| e^l <= 0.37.
     """
     negative = np.minimum(epsilon, 0.0)
     with np.errstate(under="ignore", divide="ignore"):
@@ -163,7 +172,8 @@ def _log_delta_positive(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
         body = (log_slope + log_mu) - _LOG_ROOT_TWO_PI - (0.5 * square_low + x[rest] * x_low[rest])
         value = -0.5 * square + body
         out[rest] = value
-        # the last sum; log and the constant; D; what is left of c below double-double, times d log delta / dx <= y + 1
+        # the last sum; log and the constant; D; what is left of c below double-double, times d log delta /
+        # dx <= y + 1
         logs = np.abs(log_slope) + np.abs(log_mu) + 2
         error[rest] = EPS * (np.abs(value) + 2 * logs + relative + EPS * (c[rest] + h[rest] + 1) ** 2)
     return out, error
@@ -179,7 +189,9 @@ def _near_one(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def _mills_slope(c: Floats, h: Floats, x: Floats, direct: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """(D / mu, relative error in units of EPS), each of the three ways on its domain; ``direct`` is the first's."""
+    """(D / mu, relative error in units of EPS), each of the three ways on its domain; ``direct`` is the
+    first's.
+    """
     out, error = np.empty_like(c), np.empty_like(c)
     series = ~direct & (c >= 2)
     taylor = ~direct & (c < 2)
@@ -198,10 +210,11 @@ def _mills_slope(c: Floats, h: Floats, x: Floats, direct: NDArray[np.bool_]) -> 
 def _by_continued_fraction(c: Floats, h: Floats) -> tuple[Floats, Floats]:
     """c >= 2 and h <= max(c/8, 1/4).
 
-    Integration by parts: M_{k+1} = k M_{k-1} - c M_k, so r_k = M_k / M_{k-1} = k / (c + r_{k+1}) and M_0 = 1 / (c + r_1).
-    Backwards each step multiplies a relative error by r/(c + r) < 1. r_k increases in k (Cauchy-Schwarz), hence
-    r_k < (sqrt(c^2 + 4k) - c) / 2, which starts the recursion within a factor 1 + 1/(2k); the start is chosen so that less
-    than 1e-17 of that remains in r_1. Terms of the sum fall by (h / (c + r))^2 <= 1/64; the part beyond k = 17 is < 1e-17.
+    Integration by parts: M_{k+1} = k M_{k-1} - c M_k, so r_k = M_k / M_{k-1} = k / (c + r_{k+1}), and
+    M_0 = 1 / (c + r_1). Backwards each step multiplies a relative error by r/(c + r) < 1. r_k increases in k
+    (Cauchy-Schwarz), hence r_k < (sqrt(c^2 + 4k) - c) / 2, which starts the recursion within a factor
+    1 + 1/(2k); the start is chosen so that less than 4e-18 remains in r_1 (the product of the factors at
+    c = 2, the worst). Terms of the sum fall by (h / (c + r))^2 <= 1/64; those beyond k = 17 are below 6e-17.
     """
     start = _TAYLOR_TERMS + 3 + math.ceil((18.0 / float(c.min())) ** 2)
     # dividing r_k by k keeps the sum's terms apart from factorials: h^k M_k / k! = M_0 prod h / (c + r_{j+1})
@@ -221,8 +234,9 @@ def _by_continued_fraction(c: Floats, h: Floats) -> tuple[Floats, Floats]:
 def _by_recursion(c: Floats, h: Floats) -> tuple[Floats, Floats]:
     """0 <= c < 2 and h < 1/4: M_{k+1} = k M_{k-1} - c M_k upwards from M_0 = m(c), M_1 = 1 - c m(c) >= 0.157.
 
-    The error of M_1, (10 c M_0 + 1) EPS, rules: those of M_3, M_5, ... grow by at most 8 each but enter with
-    h^2/6 = 0.0105, h^4/120, ..., less than a tenth together. The part beyond k = 17 is below 1e-19 of the sum.
+    The error of M_1, (10 c M_0 + 1) EPS, rules: those of M_3, M_5, ... grow by at most 8 each but enter
+    with h^2/6 = 0.0105, h^4/120, ..., less than a tenth together. The part beyond k = 17 is below 1e-19 of
+    the sum.
     """
     before = mills(c)
     current = 1.0 - c * before
@@ -236,13 +250,14 @@ def _by_recursion(c: Floats, h: Floats) -> tuple[Floats, Floats]:
     return total, relative
 
 
-# -- inverses ------------------------------------------------------------------------------------------------------------
-# A Newton search finds a point, to which no claim is attached; each end is then moved outwards until the certified bounds
-# of the function itself prove it.
+# -- inverses ------------------------------------------------------------------------------------------------
+# A Newton search finds a point, to which no claim is attached; each end is then moved outwards until the
+# certified bounds of the function itself prove it.
 
 
 def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike, mu_ulps: float = MU_ULPS) -> tuple[Floats, Floats]:
-    """Certified (lower, upper) bounds of the smallest epsilon >= 0 with delta_mu(epsilon) <= delta; inf at delta = 0.
+    """Certified (lower, upper) bounds of the smallest epsilon >= 0 with delta_mu(epsilon) <= delta; inf at
+    delta = 0.
 
     >>> lower, upper = gaussian_epsilon(1.0, 1e-5)
     >>> bool(lower <= 4.377178095681224628 <= upper), bool(upper - lower < 1e-13)
@@ -251,14 +266,17 @@ def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike, mu_ulps: float = MU_ULPS) 
     return _epsilon(mu, *_log_bounds(delta), mu_ulps)
 
 
-def gaussian_epsilon_log(mu: ArrayLike, log_delta: ArrayLike, mu_ulps: float = MU_ULPS) -> tuple[Floats, Floats]:
+def gaussian_epsilon_log(
+    mu: ArrayLike, log_delta: ArrayLike, mu_ulps: float = MU_ULPS
+) -> tuple[Floats, Floats]:
     """:func:`gaussian_epsilon` at delta = exp(log_delta), which may lie far below the smallest double."""
     target = np.asarray(log_delta, dtype=np.float64)
     return _epsilon(mu, target, target, mu_ulps)
 
 
 def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> tuple[Floats, Floats]:
-    """Certified (lower, upper) bounds of the mu with delta_mu(epsilon) = delta, epsilon >= 0; 0 at delta = 0, inf at 1.
+    """Certified (lower, upper) bounds of the mu with delta_mu(epsilon) = delta, epsilon >= 0; 0 at delta =
+    0, inf at 1.
 
     >>> lower, upper = gaussian_mu(0.0, 0.1)
     >>> bool(lower <= 0.25132269371014806842 <= upper), bool(upper - lower < 1e-14)
@@ -274,18 +292,26 @@ def gaussian_mu_log(epsilon: ArrayLike, log_delta: ArrayLike) -> tuple[Floats, F
 
 
 def gaussian_mu_at_zero(log_rest: ArrayLike, ulps: float = 4.0) -> tuple[Floats, Floats]:
-    """Certified bounds of the mu with 1 - delta_mu(0) = exp(log_rest), where log_rest <= 0 is known to within ``ulps``.
+    """Certified bounds of the mu with 1 - delta_mu(0) = exp(log_rest), where log_rest <= 0 is known to
+    within ``ulps``.
 
     1 - delta_mu(0) = 2 Phi(-mu/2), so mu = -2 Phi^{-1}(exp(log_rest) / 2); accurate at both ends.
     """
     log_rest = np.asarray(log_rest, dtype=np.float64)
     high, low = np.minimum(up(log_rest, ulps), 0.0), down(log_rest, ulps)
     if np.all(log_rest > -1.0):
-        return gaussian_mu(0.0, np.maximum(down(-np.expm1(high), 4), 0.0))[0], gaussian_mu(0.0, up(-np.expm1(low), 4))[1]
+        return gaussian_mu(0.0, np.maximum(down(-np.expm1(high), 4), 0.0))[0], gaussian_mu(
+            0.0, up(-np.expm1(low), 4)
+        )[1]
     if np.all(log_rest <= -1.0):
-        lower, upper = normal_tail_quantile(up(high - math.log(2), 2))[0], normal_tail_quantile(down(low - math.log(2), 2))[1]
+        lower, upper = (
+            normal_tail_quantile(up(high - math.log(2), 2))[0],
+            normal_tail_quantile(down(low - math.log(2), 2))[1],
+        )
         return 2.0 * lower, 2.0 * upper
-    near, far = (gaussian_mu_at_zero(part, ulps) for part in (np.maximum(log_rest, -0.5), np.minimum(log_rest, -1.0)))
+    near, far = (
+        gaussian_mu_at_zero(part, ulps) for part in (np.maximum(log_rest, -0.5), np.minimum(log_rest, -1.0))
+    )
     return np.where(log_rest > -1.0, near[0], far[0]), np.where(log_rest > -1.0, near[1], far[1])
 
 
@@ -304,7 +330,8 @@ def gaussian_mu_of_pure(epsilon: float) -> float:
 
 
 def gaussian_mu_slope(epsilon: ArrayLike, mu: ArrayLike) -> Floats:
-    """d mu / d epsilon along delta_mu(epsilon) = const: m(epsilon/mu + mu/2), at most sqrt(pi/2).  [errata E004-5]
+    """d mu / d epsilon along delta_mu(epsilon) = const: m(epsilon/mu + mu/2), at most sqrt(pi/2).  [errata
+    E004-5]
 
     >>> round(float(gaussian_mu_slope(0.0, 1e-9)), 6)
     1.253314
@@ -323,7 +350,11 @@ def normal_tail_quantile(log_tail: ArrayLike) -> tuple[Floats, Floats]:
     target = np.asarray(log_tail, dtype=np.float64)
     point = np.asarray(-ndtri_exp(target))
     with np.errstate(over="ignore"):
-        step = EPS * (8 + np.abs(point) + np.abs(target) / np.maximum(np.exp(-0.5 * point * point - target), np.abs(point)))
+        step = EPS * (
+            8
+            + np.abs(point)
+            + np.abs(target) / np.maximum(np.exp(-0.5 * point * point - target), np.abs(point))
+        )
     lower = _move(point, -step, lambda x: log_normal_tail(x)[0] >= target)
     return lower, _move(point, step, lambda x: log_normal_tail(x)[1] <= target)
 
@@ -337,7 +368,9 @@ def _log_bounds(delta: ArrayLike) -> tuple[Floats, Floats]:
     return np.where(whole, logged, down(logged, 2)), np.where(whole, logged, np.minimum(up(logged, 2), 0.0))
 
 
-def _epsilon(mu: ArrayLike, target_lower: Floats, target_upper: Floats, mu_ulps: float) -> tuple[Floats, Floats]:
+def _epsilon(
+    mu: ArrayLike, target_lower: Floats, target_upper: Floats, mu_ulps: float
+) -> tuple[Floats, Floats]:
     mu, low, high = np.broadcast_arrays(np.asarray(mu, dtype=np.float64), target_lower, target_upper)
     at_zero = log_gaussian_delta(mu, 0.0, mu_ulps)
     # where the answer is known without a search, search for another and forget it
@@ -347,7 +380,9 @@ def _epsilon(mu: ArrayLike, target_lower: Floats, target_upper: Floats, mu_ulps:
     for _ in range(200):
         middle = log_gaussian_delta(mu, point, 0.0)[0]
         slope = _log_slope(mu, point, middle)
-        after = np.maximum(point + (middle - aim) / slope, 0.0)  # log delta is concave: the steps go left and never pass
+        after = np.maximum(
+            point + (middle - aim) / slope, 0.0
+        )  # log delta is concave: the steps go left and never pass
         done = np.abs(after - point) <= 4 * EPS * (point + after)
         point = after
         if done.all():
@@ -355,7 +390,11 @@ def _epsilon(mu: ArrayLike, target_lower: Floats, target_upper: Floats, mu_ulps:
     slope = _log_slope(mu, point, aim)
     step = EPS * (8 * point + 4 * np.abs(aim) / slope)
     upper = _move(point, step, lambda e: known | (log_gaussian_delta(mu, e, mu_ulps)[1] <= low))
-    lower = _move(point, -step, lambda e: known | (e <= 0) | (log_gaussian_delta(mu, np.maximum(e, 0.0), mu_ulps)[0] >= high))
+    lower = _move(
+        point,
+        -step,
+        lambda e: known | (e <= 0) | (log_gaussian_delta(mu, np.maximum(e, 0.0), mu_ulps)[0] >= high),
+    )
     settled = np.where(np.isneginf(high), np.inf, 0.0)
     return np.where(known, settled, np.maximum(lower, 0.0)), np.where(known, settled, upper)
 
@@ -368,7 +407,9 @@ def _log_slope(mu: Floats, epsilon: Floats, log_delta: Floats) -> Floats:
 
 
 def _mu(epsilon: ArrayLike, target_lower: Floats, target_upper: Floats) -> tuple[Floats, Floats]:
-    epsilon, low, high = np.broadcast_arrays(np.asarray(epsilon, dtype=np.float64), target_lower, target_upper)
+    epsilon, low, high = np.broadcast_arrays(
+        np.asarray(epsilon, dtype=np.float64), target_lower, target_upper
+    )
     nothing, everything = np.isneginf(high), low >= 0
     aim = np.where(nothing | everything, -1.0, 0.5 * low + 0.5 * high)
     chernoff = np.sqrt(-2.0 * aim)
@@ -380,9 +421,17 @@ def _mu(epsilon: ArrayLike, target_lower: Floats, target_upper: Floats) -> tuple
     for _ in range(200):
         mu = np.exp(log_mu)
         middle = log_gaussian_delta(mu, epsilon, 0.0)[0]
-        # Newton for log(-log delta) as a function of log mu: nearly straight where delta is small and where it is near 1
-        step = np.log(middle / aim) * -middle * np.exp(np.minimum(middle - _log_density(mu, epsilon), 700.0)) / mu
-        step = np.where(middle > -1e-307, -0.1, np.clip(step, -1.0, 1.0))  # back from where 1 - delta has underflowed
+        # Newton for log(-log delta) as a function of log mu: nearly straight where delta is small and where
+        # it is near 1
+        step = (
+            np.log(middle / aim)
+            * -middle
+            * np.exp(np.minimum(middle - _log_density(mu, epsilon), 700.0))
+            / mu
+        )
+        step = np.where(
+            middle > -1e-307, -0.1, np.clip(step, -1.0, 1.0)
+        )  # back from where 1 - delta has underflowed
         log_mu = np.clip(log_mu + step, math.log(2 * SMALLEST_MU), math.log(LARGEST_MU / 2))
         if np.all(np.abs(step) <= 16 * EPS):
             break

@@ -1,0 +1,229 @@
+"""Mechanisms and plans as JSON text, through a closed registry of names: nothing is imported, evaluated or
+unpickled.
+
+    {"mechanism":{"name":"laplace","scale":5.0,"sensitivity":1.0},"schema":1}
+
+The text is canonical (sorted keys, no spaces, shortest exact numbers), so equal plans give equal text.
+Infinity is the string "inf". Documents that are too large, too deep, ambiguous or of another version are
+refused, saying where.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from typing import Any
+
+from dptally.errors import DptallyError, InvalidArgument, InvalidType
+from dptally.law.adjacency import Adjacency
+from dptally.mechanisms.alpha_dp import AlphaDP
+from dptally.mechanisms.approx_dp import ApproxDP
+from dptally.mechanisms.composed import Composed
+from dptally.mechanisms.discrete_gaussian import DiscreteGaussian
+from dptally.mechanisms.discrete_laplace import DiscreteLaplace
+from dptally.mechanisms.gaussian import Gaussian
+from dptally.mechanisms.gaussian_dp import GaussianDP
+from dptally.mechanisms.laplace import Laplace
+from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.poisson_sampled import PoissonSampled
+from dptally.mechanisms.profile import Profile
+from dptally.mechanisms.pure_dp import PureDP
+from dptally.mechanisms.randomized_response import RandomizedResponse
+from dptally.mechanisms.renyi_dp import RenyiDP
+from dptally.mechanisms.zcdp import ZCDP
+
+__all__ = ["REGISTRY", "from_json", "to_json"]
+
+SCHEMA = 1
+LONGEST = 1_000_000  # bytes
+DEEPEST = 50  # brackets inside brackets
+
+_KINDS: tuple[type[Mechanism], ...] = (
+    AlphaDP,
+    ApproxDP,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    GaussianDP,
+    Laplace,
+    PoissonSampled,
+    Profile,
+    PureDP,
+    RandomizedResponse,
+    RenyiDP,
+    ZCDP,
+)
+#: the only names that a document may use
+REGISTRY: dict[str, type[Mechanism]] = {kind.json_name: kind for kind in _KINDS}
+_ADJACENCIES = {adjacency.value: adjacency for adjacency in Adjacency}
+
+
+def to_json(mechanism: Mechanism) -> str:
+    """The canonical JSON text of a mechanism or plan; ``from_json`` gives an equal one back.
+
+    >>> from dptally.mechanisms.laplace import Laplace
+    >>> to_json(3 * Laplace(5.0))
+    '{"mechanism":{"name":"composed","parts":[[{"name":"laplace","scale":5.0,"sensitivity":1.0},3]]},"schema":1}'
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidType("mechanism", "a mechanism", mechanism)
+    text = json.dumps(
+        {"schema": SCHEMA, "mechanism": _encoded(mechanism, "mechanism")},
+        sort_keys=True,
+        separators=(",", ":"),
+        allow_nan=False,
+    )
+    if len(text) > LONGEST:
+        raise InvalidArgument("mechanism", f"at most {LONGEST} characters as JSON", f"{len(text)} characters")
+    return text
+
+
+def from_json(text: str) -> Mechanism:
+    """The mechanism or plan that a JSON document describes.
+
+    >>> from_json('{"schema": 1, "mechanism": {"name": "pure_dp", "epsilon": 0.5}}')
+    PureDP(epsilon=0.5)
+    """
+    if not isinstance(text, str):
+        raise InvalidType("text", "a string of JSON", text)
+    if len(text) > LONGEST or len(text.encode("utf-8", "surrogatepass")) > LONGEST:
+        raise InvalidArgument("text", f"at most {LONGEST} bytes", f"{len(text)} characters")
+    _check_depth(text)
+    try:
+        document = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number, parse_int=_integer
+        )
+    except json.JSONDecodeError as error:
+        raise InvalidArgument(
+            "text", "valid JSON", f"{error.msg} at line {error.lineno} column {error.colno}"
+        ) from None
+    if not isinstance(document, dict) or set(document) != {"schema", "mechanism"}:
+        raise InvalidArgument(
+            "document", 'an object with the keys "schema" and "mechanism"', _outline(document)
+        )
+    if type(document["schema"]) is not int or document["schema"] != SCHEMA:
+        raise InvalidArgument("schema", f"{SCHEMA} (the only version known here)", document["schema"])
+    return _mechanism(document["mechanism"], "mechanism")
+
+
+# -- writing -------------------------------------------------------------------------------------------------
+
+
+def _encoded(value: object, where: str) -> Any:
+    if isinstance(value, Mechanism):
+        kind = type(value)
+        if REGISTRY.get(getattr(kind, "json_name", "")) is not kind:
+            raise InvalidType(where, "a mechanism that JSON documents know", value)
+        fields = {name: _encoded(entry, f"{where}.{name}") for name, entry in value.parameters().items()}
+        return {"name": kind.json_name, **fields}
+    if isinstance(value, Adjacency):
+        return value.value
+    if isinstance(value, tuple):
+        return [_encoded(entry, f"{where}[{i}]") for i, entry in enumerate(value)]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    raise InvalidType(
+        where,
+        "a number, a mechanism or a table of them (a function cannot be written down)",
+        value,
+        "use Profile(points=...)",
+    )
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+def _mechanism(value: object, where: str) -> Mechanism:
+    if not isinstance(value, dict):
+        raise InvalidType(where, "an object that describes a mechanism", _outline(value))
+    name = value.get("name")
+    if not isinstance(name, str) or name not in REGISTRY:
+        raise InvalidArgument(f"{where}.name", f"one of {sorted(REGISTRY)}", name)
+    kind = REGISTRY[name]
+    known = inspect.signature(kind).parameters
+    given = {key: entry for key, entry in value.items() if key != "name"}
+    for key in given:
+        if key not in known:
+            raise InvalidArgument(f"{where}.{key}", f"one of the fields {sorted(known)} of {name}", key)
+    for key, parameter in known.items():
+        if parameter.default is inspect.Parameter.empty and key not in given:
+            raise InvalidArgument(f"{where}.{key}", f"given ({name} needs it)", sorted(given))
+    decoded = {key: _decoded(entry, f"{where}.{key}") for key, entry in given.items()}
+    try:
+        return kind(**decoded)
+    except DptallyError as error:
+        raise InvalidArgument(where, f"a valid {name}", given, str(error)) from error
+
+
+def _decoded(value: object, where: str) -> object:
+    if isinstance(value, dict):
+        return _mechanism(value, where)
+    if isinstance(value, list):
+        return tuple(_decoded(entry, f"{where}[{i}]") for i, entry in enumerate(value))
+    if isinstance(value, str):
+        if value in ("inf", "-inf"):
+            return float(value)
+        if value in _ADJACENCIES:
+            return _ADJACENCIES[value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    raise InvalidType(where, "a number, a list or a mechanism", value)
+
+
+def _outline(value: object) -> object:
+    """What to show of a value in an error: the keys of an object, never all of it."""
+    return sorted(map(str, value))[:8] if isinstance(value, dict) else value
+
+
+def _check_depth(text: str) -> None:
+    """Refuse nesting before a recursive parser meets it; brackets inside strings do not count."""
+    depth, inside, escaped = 0, False, False
+    for character in text:
+        if inside:
+            if escaped:
+                escaped = False
+            elif character == "\\":
+                escaped = True
+            elif character == '"':
+                inside = False
+        elif character == '"':
+            inside = True
+        elif character in "[{":
+            depth += 1
+            if depth > DEEPEST:
+                raise InvalidArgument("text", f"at most {DEEPEST} brackets deep", "a deeper document")
+        elif character in "]}":
+            depth -= 1
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise InvalidArgument(
+            "text", "free of duplicate keys", next(name for name in names if names.count(name) > 1)
+        )
+    return out
+
+
+def _constant(text: str) -> float:
+    raise InvalidArgument("text", 'free of NaN and Infinity (write "inf")', text)
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise InvalidArgument(
+            "text", 'made of numbers that a double can hold (write "inf" for infinity)', text
+        )
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > 400:
+        raise InvalidArgument("text", "made of integers of at most 400 digits", f"{len(text)} digits")
+    return int(text)
