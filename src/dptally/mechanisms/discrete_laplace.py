@@ -203,8 +203,8 @@ class DiscreteLaplace(Mechanism):
     Exactly (sensitivity / scale)-DP. With several coordinates ``sensitivity`` is the L1 sensitivity, as for
     :class:`Laplace`.
 
-    >>> DiscreteLaplace(scale=20, sensitivity=3).renyi(math.inf)
-    0.15
+    >>> DiscreteLaplace(scale=4, sensitivity=3).renyi(math.inf)
+    0.75
     """
 
     scale: float

@@ -319,7 +319,7 @@ def gaussian_mu_of_pure(epsilon: float) -> float:
     """-2 Phi^{-1}(1/(1 + e^epsilon)), rounded up: the mu with 1 - delta_mu(0) = 2/(1 + e^epsilon).
 
     >>> round(gaussian_mu_of_pure(1.0), 9)
-    1.232203229
+    1.232035385
     """
     log_rest = (
         -math.log1p(0.5 * math.expm1(epsilon))

@@ -1,0 +1,15 @@
+"""One hypothesis profile for the whole suite: the same examples every time, and no deadline on a busy machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # the helpers golden.py and truth/ are imported by name
+
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("suite")
