@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dptally import checks
-from dptally.accounting import certified, renyi
+from dptally.accounting import certified, gaussian, renyi
 from dptally.accounting.moments import checked, infinity_mass
 from dptally.checks import Floats
 from dptally.errors import InvalidType
@@ -87,7 +87,7 @@ def _orientations(directions: tuple[Composition, ...]) -> list[tuple[Composition
 def _oriented(
     alternative: Composition, null: Composition, fpr: float, complement: float
 ) -> tuple[float, float]:
-    tpr, fnr = gaussian_range(_joint_mu(alternative, null), fpr, complement)
+    tpr, fnr = gaussian_range(gaussian.mu([alternative, null]), fpr, complement)
     if fpr == 0:
         mass = infinity_mass(alternative)[1]
         return min(tpr, mass), max(fnr, _one_minus(mass))
@@ -96,15 +96,6 @@ def _oriented(
     if above.flat_is_best:
         below.search()
     return min(tpr, above.tpr, below.tpr), max(fnr, above.fnr, below.fnr)
-
-
-def _joint_mu(*compositions: Composition) -> float:
-    """A mu for which the composed pairs are mu-Gaussian-DP, rounded up; inf where none is known."""
-    totals = [math.fsum(n * law.gaussian_mu() ** 2 for law, n in c.parts) for c in compositions]
-    simple = all(len(c.parts) == 1 and c.parts[0][1] == 1 for c in compositions)
-    if simple:
-        return max(c.parts[0][0].gaussian_mu() for c in compositions)
-    return up(math.sqrt(max(totals)), 4)
 
 
 def gaussian_range(mu: float, fpr: float, complement: float | None = None) -> tuple[float, float]:

@@ -1,0 +1,241 @@
+"""The sources: one entry per paper. Theorem strings anywhere in the library name them by their ``tag``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["SOURCES", "Source", "cited", "unknown_tags"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A paper or book. ``tag`` is how theorem strings call it: "Mironov 2017" in "Mironov 2017, Prop. 3"."""
+
+    tag: str
+    authors: str
+    year: int
+    title: str
+    venue: str
+    arxiv: str = ""
+
+    @property
+    def key(self) -> str:
+        """The BibTeX key: first author, year, first long word of the title."""
+        first = re.split(r",| and ", self.authors)[0].split()[-1]
+        word = next(w for w in re.findall(r"[A-Za-z]+", self.title) if len(w) > 3)
+        return re.sub(r"[^a-z0-9]", "", f"{first}{self.year}{word}".lower())
+
+    def __str__(self) -> str:
+        where = f"{self.venue}, {self.year}" + (f". arXiv:{self.arxiv}" if self.arxiv else "")
+        return f"{self.authors}. {self.title}. {where}."
+
+    def bibtex(self) -> str:
+        """A BibTeX entry.
+
+        >>> print(SOURCES[0].bibtex())
+        @misc{mironov2017renyi,
+          author = {Ilya Mironov},
+          title = {{Renyi Differential Privacy}},
+          howpublished = {IEEE Computer Security Foundations Symposium (CSF)},
+          year = {2017},
+          note = {arXiv:1702.07476}
+        }
+        """
+        fields = [
+            f"  author = {{{self.authors}}}",
+            f"  title = {{{{{self.title}}}}}",
+            f"  howpublished = {{{self.venue}}}",
+            f"  year = {{{self.year}}}",
+        ]
+        if self.arxiv:
+            fields.append(f"  note = {{arXiv:{self.arxiv}}}")
+        return f"@misc{{{self.key},\n" + ",\n".join(fields) + "\n}"
+
+
+SOURCES: tuple[Source, ...] = (
+    Source(
+        "Mironov 2017",
+        "Ilya Mironov",
+        2017,
+        "Renyi Differential Privacy",
+        "IEEE Computer Security Foundations Symposium (CSF)",
+        "1702.07476",
+    ),
+    Source(
+        "Dong, Roth, Su 2022",
+        "Jinshuo Dong and Aaron Roth and Weijie J. Su",
+        2022,
+        "Gaussian Differential Privacy",
+        "Journal of the Royal Statistical Society B 84(1)",
+        "1905.02383",
+    ),
+    Source(
+        "Bun, Steinke 2016",
+        "Mark Bun and Thomas Steinke",
+        2016,
+        "Concentrated Differential Privacy: Simplifications, Extensions, and Lower Bounds",
+        "Theory of Cryptography Conference (TCC)",
+        "1605.02065",
+    ),
+    Source(
+        "Kairouz, Oh, Viswanath 2015",
+        "Peter Kairouz and Sewoong Oh and Pramod Viswanath",
+        2015,
+        "The Composition Theorem for Differential Privacy",
+        "International Conference on Machine Learning (ICML)",
+        "1311.0776",
+    ),
+    Source(
+        "Canonne, Kamath, Steinke 2020",
+        "Clement L. Canonne and Gautam Kamath and Thomas Steinke",
+        2020,
+        "The Discrete Gaussian for Differential Privacy",
+        "Advances in Neural Information Processing Systems (NeurIPS)",
+        "2004.00010",
+    ),
+    Source(
+        "Balle et al. 2020",
+        "Borja Balle and Gilles Barthe and Marco Gaboardi and Justin Hsu and Tetsuya Sato",
+        2020,
+        "Hypothesis Testing Interpretations and Renyi Differential Privacy",
+        "International Conference on Artificial Intelligence and Statistics (AISTATS)",
+        "1905.09982",
+    ),
+    Source(
+        "Balle, Wang 2018",
+        "Borja Balle and Yu-Xiang Wang",
+        2018,
+        "Improving the Gaussian Mechanism for Differential Privacy: Analytical Calibration "
+        "and Optimal Denoising",
+        "International Conference on Machine Learning (ICML)",
+        "1805.06530",
+    ),
+    Source(
+        "Balle, Barthe, Gaboardi 2018",
+        "Borja Balle and Gilles Barthe and Marco Gaboardi",
+        2018,
+        "Privacy Amplification by Subsampling: Tight Analyses via Couplings and Divergences",
+        "Advances in Neural Information Processing Systems (NeurIPS)",
+        "1807.01647",
+    ),
+    Source(
+        "Zhu, Dong, Wang 2022",
+        "Yuqing Zhu and Jinshuo Dong and Yu-Xiang Wang",
+        2022,
+        "Optimal Accounting of Differential Privacy via Characteristic Function",
+        "International Conference on Artificial Intelligence and Statistics (AISTATS)",
+        "2106.08567",
+    ),
+    Source(
+        "Liu et al. 2022",
+        "Yi Liu and Ke Sun and Bei Jiang and Linglong Kong",
+        2022,
+        "Identification, Amplification and Measurement: A Bridge to Gaussian Differential Privacy",
+        "Advances in Neural Information Processing Systems (NeurIPS)",
+        "2210.09269",
+    ),
+    Source(
+        "ADP paper",
+        "Yifeng Liu and Zehua Wang",
+        2025,
+        "A Novel Approach to Differential Privacy with Alpha Divergence",
+        "IEEE Computer Security Foundations Symposium (CSF)",
+    ),
+    Source(
+        "Dwork, McSherry, Nissim, Smith 2006",
+        "Cynthia Dwork and Frank McSherry and Kobbi Nissim and Adam Smith",
+        2006,
+        "Calibrating Noise to Sensitivity in Private Data Analysis",
+        "Theory of Cryptography Conference (TCC)",
+    ),
+    Source(
+        "Dwork, Rothblum, Vadhan 2010",
+        "Cynthia Dwork and Guy N. Rothblum and Salil Vadhan",
+        2010,
+        "Boosting and Differential Privacy",
+        "IEEE Symposium on Foundations of Computer Science (FOCS)",
+    ),
+    Source(
+        "Dwork, Roth 2014",
+        "Cynthia Dwork and Aaron Roth",
+        2014,
+        "The Algorithmic Foundations of Differential Privacy",
+        "Foundations and Trends in Theoretical Computer Science 9(3-4)",
+    ),
+    Source(
+        "Vadhan 2017",
+        "Salil Vadhan",
+        2017,
+        "The Complexity of Differential Privacy",
+        "Tutorials on the Foundations of Cryptography (Springer)",
+    ),
+    Source(
+        "Abadi et al. 2016",
+        "Martin Abadi and Andy Chu and Ian Goodfellow and H. Brendan McMahan and Ilya Mironov "
+        "and Kunal Talwar and Li Zhang",
+        2016,
+        "Deep Learning with Differential Privacy",
+        "ACM Conference on Computer and Communications Security (CCS)",
+        "1607.00133",
+    ),
+    Source(
+        "Ghosh, Roughgarden, Sundararajan 2009",
+        "Arpita Ghosh and Tim Roughgarden and Mukund Sundararajan",
+        2009,
+        "Universally Utility-Maximizing Privacy Mechanisms",
+        "ACM Symposium on Theory of Computing (STOC)",
+        "0811.2841",
+    ),
+    Source(
+        "Wasserman, Zhou 2010",
+        "Larry Wasserman and Shuheng Zhou",
+        2010,
+        "A Statistical Framework for Differential Privacy",
+        "Journal of the American Statistical Association 105(489)",
+        "0811.2501",
+    ),
+    Source(
+        "van Erven, Harremoes 2014",
+        "Tim van Erven and Peter Harremoes",
+        2014,
+        "Renyi Divergence and Kullback-Leibler Divergence",
+        "IEEE Transactions on Information Theory 60(7)",
+        "1206.2459",
+    ),
+    Source(
+        "Lorentz 1953",
+        "G. G. Lorentz",
+        1953,
+        "An Inequality for Rearrangements",
+        "The American Mathematical Monthly 60(3)",
+    ),
+    Source(
+        "Tchen 1980",
+        "Andre H. Tchen",
+        1980,
+        "Inequalities for Distributions with Given Marginals",
+        "The Annals of Probability 8(4)",
+    ),
+)
+
+_TAG = re.compile(r"(?:[A-Z][A-Za-z]+(?:, | and | et al\. | )?)+(?:19|20)\d\d")
+
+
+def cited(theorems: Iterable[str]) -> tuple[Source, ...]:
+    """The sources that these theorem strings name, in the order of the table, each once.
+
+    >>> [source.tag for source in cited(["Mironov 2017, Prop. 3", "Bun, Steinke 2016, Prop. 1.3"])]
+    ['Mironov 2017', 'Bun, Steinke 2016']
+    """
+    text = "\n".join(theorems)
+    return tuple(source for source in SOURCES if source.tag in text)
+
+
+def unknown_tags(theorems: Iterable[str]) -> tuple[str, ...]:
+    """What looks like "Author Year" in these strings and is not in the table (for the tests)."""
+    text = "\n".join(theorems)
+    for source in sorted(SOURCES, key=lambda source: -len(source.tag)):
+        text = text.replace(source.tag, "")
+    return tuple(_TAG.findall(text))
