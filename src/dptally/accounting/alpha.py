@@ -68,7 +68,7 @@ def log_divergence(directions: Sequence[Composition], orders: Floats) -> Floats:
 
 
 def _log_expm1(k: Floats) -> Floats:
-    """log(e^k - 1) without overflow, k >= 0."""
+    """log(e^k - 1) without overflow, k >= 0; -inf at 0."""
     return np.where(k < 40, np.log(np.expm1(np.minimum(k, 40.0))), k + np.log1p(-np.exp(-k)))
 
 
@@ -93,7 +93,8 @@ def compose(order: float, first: float, second: float) -> float:
     """
     order = _order(order)
     first, second = checks.nonnegative("first", first), checks.nonnegative("second", second)
-    return up(first + second + order * (order - 1) * first * second, 4)
+    total = first + second + order * (order - 1) * first * second
+    return up(total, 4) if total > 0 else 0.0
 
 
 def self_compose(order: float, epsilon: float, count: int) -> float:
@@ -105,7 +106,8 @@ def self_compose(order: float, epsilon: float, count: int) -> float:
     >>> round(self_compose(10.0, 0.5, 2), 12)
     23.5
     """
-    return _from_log_power(_order(order), up(checks.count("count", count) * log_power(order, epsilon)))
+    total = checks.count("count", count) * log_power(order, epsilon)
+    return _from_log_power(_order(order), up(total) if total > 0 else 0.0)
 
 
 def to_renyi(order: float, epsilon: float) -> float:
@@ -115,7 +117,8 @@ def to_renyi(order: float, epsilon: float) -> float:
     >>> round(to_renyi(10.0, 0.5), 12)
     0.42540459961
     """
-    return up(log_power(order, epsilon) / (order - 1), 2)
+    power = log_power(order, epsilon)
+    return up(power / (order - 1), 2) if power > 0 else 0.0
 
 
 def from_renyi(order: float, epsilon: float) -> float:
@@ -125,7 +128,7 @@ def from_renyi(order: float, epsilon: float) -> float:
     0.142012708344
     """
     order, epsilon = _order(order), checks.nonnegative("epsilon", epsilon)
-    return _from_log_power(order, up((order - 1) * epsilon, 2))
+    return _from_log_power(order, up((order - 1) * epsilon, 2) if epsilon > 0 else 0.0)
 
 
 def epsilon_from_alpha(order: float, epsilon: float, delta: float) -> float:
@@ -140,13 +143,14 @@ def epsilon_from_alpha(order: float, epsilon: float, delta: float) -> float:
 
 
 def _from_log_power(order: float, log_power: float) -> float:
+    """(exp(log_power) - 1)/(a (a-1)), rounded up; inf only where the double overflows."""
     if log_power == 0:
         return 0.0
-    log_value = float(_log_expm1(np.asarray(log_power))) - math.log(order) - math.log(order - 1)
     if log_power < 600:
         return up(math.expm1(log_power) / (order * (order - 1)), 8)
-    # the exponent carries its own rounding: |log_value| ulps of relative error
-    return up(math.exp(log_value), 8 + 2 * abs(log_value)) if log_value < 709.7 else math.inf
+    log_value = log_power - math.log(order) - math.log(order - 1)  # the -1 is below the last place
+    # the exponent carries its own rounding: |log_power| ulps of relative error
+    return up(math.exp(log_value), 8 + 2 * log_power) if log_value < 709.7 else math.inf
 
 
 def _order(order: float) -> float:

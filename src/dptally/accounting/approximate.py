@@ -32,8 +32,8 @@ COMPOSITIONS = {
 }
 _SHARE = 0.5  # of the free delta, given to the steps whose loss is unbounded; the rest is left to the theorem
 _ONE_SIDED = (
-    "advanced composition needs each step's guarantee in both directions, and in a mixed plan with two directions it "
-    "is not known which belong together; ask for basic composition or another framework"
+    "advanced composition needs each step's guarantee in both directions, and in a mixed plan with two "
+    "directions it is not known which belong together; ask for basic composition or another framework"
 )
 
 
@@ -250,7 +250,7 @@ def _by(name: str, steps: Sequence[Guarantee], delta: float) -> Answer:
 
 def _basic(steps: Sequence[Guarantee]) -> float:
     total = math.fsum(step.count * step.epsilon for step in steps)
-    return total if len(steps) == 1 and steps[0].count == 1 else up(total, 2)
+    return total if total == 0 or (len(steps) == 1 and steps[0].count == 1) else up(total, 2)
 
 
 def _mass(steps: Sequence[Guarantee]) -> float:

@@ -207,7 +207,8 @@ def smallest_rho(composition: Composition) -> float:
     ]
     constant = math.fsum(value for value, is_flat in zip(known, flat, strict=True) if is_flat)
     rest = tuple(part for part, is_flat in zip(composition.parts, flat, strict=True) if not is_flat)
-    return min(ceiling, up(constant + _search(Composition(rest)), 2)) if rest else ceiling
+    total = constant + _search(Composition(rest)) if rest else ceiling
+    return min(ceiling, up(total, 2) if total > 0 else 0.0)
 
 
 def _closed(law: Law, n: int) -> float:

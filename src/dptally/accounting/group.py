@@ -124,7 +124,7 @@ def renyi(order: float, epsilon: float, size: int, constant: str = "sharp") -> G
     """
     epsilon = checks.nonnegative("epsilon", epsilon)
     new_order, factor, theorem = renyi_factor(order, size, constant)
-    return GroupGuarantee(up(factor * epsilon) if size > 1 else epsilon, theorem, new_order)
+    return GroupGuarantee(up(factor * epsilon) if size > 1 and epsilon > 0 else epsilon, theorem, new_order)
 
 
 def renyi_factor(order: float, size: int, constant: str = "sharp") -> tuple[float, float, str]:
@@ -185,7 +185,7 @@ def alpha(order: float, epsilon: float, size: int, constant: str = "sharp") -> G
     new_order = order / 2**doublings
     if constant == "proof":
         factor = 2**doublings * (order - 1) / (new_order - 1)
-        value = up(factor * epsilon, 4) if doublings else epsilon
+        value = up(factor * epsilon, 4) if doublings and epsilon > 0 else epsilon
         return GroupGuarantee(value, "ADP paper, proof of Prop. 3 (eq. 61)", new_order)
     if constant != "sharp":
         raise InvalidArgument("constant", 'one of "sharp", "proof"', constant)

@@ -12,7 +12,7 @@ from dptally.errors import InvalidType, Unanswerable
 from dptally.law import Composition
 from dptally.numerics.rounding import EPS, down, up
 
-__all__ = ["MOMENT_TRUST", "checked", "infinity_mass", "log_moment_upper", "remaining_delta"]
+__all__ = ["MOMENT_TRUST", "checked", "infinity_mass", "log_moment_upper", "remaining_delta", "supremum"]
 
 MOMENT_TRUST = 256 * EPS  # the relative error that a law's log_moment may have; widened over in every bound
 
@@ -37,6 +37,13 @@ def log_moment_upper(composition: Composition, t: Floats) -> Floats:
             total, size = total + part, size + np.abs(part)
         bound = total + MOMENT_TRUST * size
     return np.where(np.isnan(bound), np.inf, bound)
+
+
+def supremum(composition: Composition) -> float:
+    """The supremum of the finite loss of the whole composition, rounded up; inf if unbounded, never negative."""
+    total = max(composition.supremum, 0.0)
+    exact = total == 0 or (len(composition.parts) == 1 and composition.parts[0][1] == 1)
+    return total if exact else up(total, 2)
 
 
 def infinity_mass(composition: Composition) -> tuple[float, float]:

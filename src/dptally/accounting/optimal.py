@@ -105,9 +105,9 @@ def composed_epsilon(epsilon0: float, delta0: float, count: int, delta: float) -
             f"delta {delta!r} equals the mass {upper!r} at infinity to within rounding; "
             "ask for a larger delta"
         )
-    top = epsilon0 if count == 1 else up(count * epsilon0)
-    if delta >= 1 or top == 0:
+    if delta >= 1 or count * epsilon0 == 0:
         return 0.0
+    top = epsilon0 if count == 1 else up(count * epsilon0)
     rest = delta if upper == 0 else max(down((delta - upper) / (1 - upper), 3), 0.0)
     if rest == 0:
         return top
@@ -265,19 +265,19 @@ class _Binomial:
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Certified (lower, upper) bounds of log sum over j of P(j) (1 - exp(epsilon - (k - 2j) e))+."""
         k, e = self.count, self.epsilon
-        last = min(
-            int((k - epsilon / e) / 2) + 1, k
-        )  # terms beyond have no positive part; one more is harmless
-        last = max(last, 0)
+        # terms beyond have no positive part; one more is harmless
+        last = max(min(int((k - epsilon / e) / 2) + 1, k), 0)
         j, log_p, error, omitted = self.window(last)
-        loss = (k - 2 * j) * e
-        slack = 2 * EPS * (np.abs(loss) + epsilon)
+        loss, loss_low = _exact_product(k - 2 * j, e)
+        gap = (loss - epsilon) + loss_low  # close to a value of the loss the first difference is exact
+        slack = 2 * EPS * np.abs(gap) + EPS * EPS * np.abs(loss)
         peak = float(np.max(log_p))
         weight = np.exp(log_p - peak)
+        error = error + EPS * np.abs(log_p - peak)
         # the sum of n positive terms: pairwise summation, at most log2(n) + 8 ulps; each exp 2 ulps
         rounding = EPS * (math.log2(j.size + 1) + 16)
-        gain_up = -np.expm1(-np.maximum(loss - epsilon + slack, 0.0))
-        gain_low = -np.expm1(-np.maximum(loss - epsilon - slack, 0.0))
+        gain_up = -np.expm1(-np.maximum(gap + slack, 0.0))
+        gain_low = -np.expm1(-np.maximum(gap - slack, 0.0))
         upper = float(np.sum(weight * gain_up * np.exp(error))) * (1 + rounding)
         lower = float(np.sum(weight * gain_low * np.exp(-error))) * (1 - rounding)
         upper += math.exp(min(omitted - peak, 0.0)) if omitted > -math.inf else 0.0
@@ -289,6 +289,7 @@ class _Binomial:
         j, log_p, error, omitted = self.window(last)
         peak = float(np.max(log_p))
         rounding = EPS * (math.log2(j.size + 1) + 16)
+        error = error + 2 * EPS * np.abs(log_p - peak)
         a = float(np.sum(np.exp(log_p - peak + error))) * (1 + rounding)
         a += math.exp(min(omitted - peak, 0.0)) if omitted > -math.inf else 0.0
         log_q = log_p - (k - 2 * j) * e
@@ -332,6 +333,16 @@ def _stirling_rest(n: Floats) -> Floats:
             1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r * (1 / 1188 - r * (691 / 360360)))))
         ) / n
     return np.where(n > 15, series, _SMALL_STIRLING[np.minimum(n, 15).astype(np.int64)])
+
+
+def _exact_product(whole: Floats, factor: float) -> tuple[Floats, Floats]:
+    """whole * factor = product + low exactly, for whole numbers of up to 51 bits (Veltkamp, Dekker)."""
+    product = whole * factor
+    whole_high, factor_high = 134217729.0 * whole, 134217729.0 * factor
+    whole_high, factor_high = whole_high - (whole_high - whole), factor_high - (factor_high - factor)
+    whole_low, factor_low = whole - whole_high, factor - factor_high
+    rest = whole_high * factor_high - product
+    return product, ((rest + whole_high * factor_low) + whole_low * factor_high) + whole_low * factor_low
 
 
 def _deviance(x: Floats, mean: float) -> Floats:

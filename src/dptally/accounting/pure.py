@@ -9,22 +9,13 @@ from collections.abc import Sequence
 
 from dptally import checks
 from dptally.accounting.answer import Answer, larger
-from dptally.accounting.moments import checked, infinity_mass
+from dptally.accounting.moments import checked, infinity_mass, supremum
 from dptally.errors import Unanswerable
 from dptally.law import Composition
-from dptally.numerics.rounding import up
 
-__all__ = ["delta", "epsilon", "supremum"]
+__all__ = ["delta", "epsilon"]
 
 _THEOREM = "basic composition: Dwork, McSherry, Nissim, Smith 2006; Mironov 2017, Sec. II"
-
-
-def supremum(composition: Composition) -> float:
-    """The essential supremum of the finite loss of the whole composition, rounded up; inf if unbounded."""
-    if not composition.parts:
-        return 0.0
-    exact = len(composition.parts) == 1 and composition.parts[0][1] == 1
-    return composition.supremum if exact else up(composition.supremum, 2)
 
 
 def epsilon(directions: Sequence[Composition], delta: float = 0.0) -> Answer:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dptally import checks
 from dptally.accounting.answer import Answer, larger
-from dptally.accounting.moments import checked, infinity_mass, log_moment_upper, remaining_delta
+from dptally.accounting.moments import checked, infinity_mass, log_moment_upper, remaining_delta, supremum
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition
@@ -124,7 +124,7 @@ def _epsilon_one(
         return Answer(math.inf, "renyi", theorem, None, "the loss is infinite with probability above delta")
     best = Answer(math.inf, "renyi", theorem)
     if orders is None or np.isinf(orders).any():
-        best = Answer(_supremum(composition), "renyi", _PURE, math.inf)
+        best = Answer(supremum(composition), "renyi", _PURE, math.inf)
     if remaining > 0:
         value, order = best_epsilon(lambda t: log_moment_upper(composition, t), remaining, conversion, orders)
         if value < best.value:
@@ -138,19 +138,11 @@ def _delta_one(
     composition: Composition, epsilon: float, conversion: str, theorem: str, orders: Floats | None
 ) -> Answer:
     mass = infinity_mass(composition)[1]
-    if (orders is None or np.isinf(orders).any()) and epsilon >= _supremum(composition):
+    if (orders is None or np.isinf(orders).any()) and epsilon >= supremum(composition):
         return Answer(mass, "renyi", _PURE, math.inf)
     log_delta, order = best_delta(lambda t: log_moment_upper(composition, t), epsilon, conversion, orders)
     total = up(math.exp(min(log_delta, 0.0)), 2)
     return Answer(min(up(total + mass) if mass else total, 1.0), "renyi", theorem, order)
-
-
-def _supremum(composition: Composition) -> float:
-    """The supremum of the finite losses, rounded up."""
-    if not composition.parts:
-        return 0.0
-    exact = len(composition.parts) == 1 and composition.parts[0][1] == 1
-    return composition.supremum if exact else up(composition.supremum, 2)
 
 
 def _no_finite_order(orders: Floats | None) -> str:

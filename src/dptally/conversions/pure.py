@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from dptally import checks
 from dptally.accounting.alpha import from_renyi
 from dptally.accounting.approximate import implied_epsilon
 from dptally.accounting.concentrated import rho_from_pure
 from dptally.errors import InvalidArgument
-from dptally.numerics.normal import gaussian_mu_at_zero
+from dptally.numerics.normal import gaussian_mu_of_pure
 from dptally.numerics.rounding import down, up
 
 __all__ = [
@@ -59,13 +57,7 @@ def pure_to_gdp(epsilon: float) -> float:
     1.232035385345
     """
     epsilon = checks.nonnegative("epsilon", epsilon)
-    if epsilon == 0:
-        return 0.0
-    if epsilon < 1:
-        log_rest = -math.log1p(0.5 * math.expm1(epsilon))
-    else:
-        log_rest = math.log(2) - epsilon - math.log1p(math.exp(-epsilon))
-    return float(gaussian_mu_at_zero(np.asarray(log_rest), ulps=8.0)[1])
+    return gaussian_mu_of_pure(epsilon) if epsilon > 0 else 0.0
 
 
 def pure_to_renyi(epsilon: float, order: float) -> float:
