@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,18 +12,17 @@ from scipy.special import ndtr
 from dptally.checks import Floats
 from dptally.law import Law
 from dptally.law.adjacency import Side
-from dptally.law.characteristic import Characteristic, MomentTable
+from dptally.law.characteristic import Characteristic, Jumps, MomentTable
 from dptally.law.law import Numbers
-from dptally.mechanisms.loss_quadrature import LossNodes, minus_log1p, moment_by_nodes
+from dptally.mechanisms.loss_quadrature import LossNodes, add_divergence, moment_by_nodes, remove_divergence
 from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes
+from dptally.mechanisms.sampled_gaussian_piece import SampledGaussianPiece
 from dptally.mechanisms.sampled_profile import log_profile_add, log_profile_remove, remove_inner
+from dptally.mechanisms.trapezoid import REACH, significant_points, strip_step
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import up
 
 __all__ = ["SampledGaussianLaw"]
-
-_NATS = 50.0  # a node is left out, and the trapezoid rule refined, where what remains is e^-50 of the whole
-_REACH = 13.0  # standard deviations around a mode that hold all but e^-80 of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +51,22 @@ class SampledGaussianLaw(Law):
         """
         return moment_by_nodes(self.nodes, t)
 
-    def nodes(self, tilt: float, frequency: float = 0.0) -> LossNodes:
-        """The trapezoid rule that integrates e^{tL} for Re t = ``tilt`` and \\|Im t\\| <= ``frequency``."""
-        step = self._step(tilt, frequency)
-        low, high = self._range(tilt)
-        coarse = np.arange(low, high + 1.0, 0.5 if self._exponent(tilt) > 0 else min(0.5, 4 * step))
-        size = self._log_size(coarse, tilt, math.hypot(tilt, frequency))
-        kept = coarse[size > size.max() - _NATS]
-        gap = float(coarse[1] - coarse[0])
-        points = step * np.unique(np.concatenate([np.arange(a // step, b // step + 2) for a, b in _runs(kept, gap)]))
-        x, log_ratio = self._ratio(points)
+    def nodes(self, tilts: Floats, frequency: float = 0.0) -> LossNodes:
+        """The trapezoid rule that integrates e^{tL} for Re t in ``tilts`` and \\|Im t\\| <= ``frequency``."""
+        # K(t) = log E[A^zeta]
+        zeta = 1.0 + tilts if self.side is Side.REMOVE else -tilts
+        least, most = float(zeta.min()), float(zeta.max())
+        step = strip_step(self.sigma, frequency, max(0.0, -least))
+        spacing = 0.5 if least > 0 else min(0.5, 4 * step)
+        points = significant_points(self._law_at, self._span(least, most), step, spacing, tilts, frequency)
+        x, log_ratio = self.ratio(points)
         log_weight = -0.5 * points * points + math.log(step / math.sqrt(2 * math.pi))
         if self.side is Side.REMOVE:
             log_mass = log_weight + log_ratio
-            divergence = _remove_divergence(log_mass, log_weight, x, log_ratio)
-            return LossNodes(log_mass, log_ratio, divergence)
-        return LossNodes(log_weight, -log_ratio, _add_divergence(log_weight, x, log_ratio))
+            return LossNodes(log_mass, log_ratio, remove_divergence(log_mass, log_weight, x, log_ratio))
+        return LossNodes(log_weight, -log_ratio, add_divergence(log_weight, x, log_ratio))
 
-    def _exponent(self, tilt: float) -> float:
-        """zeta: K(t) = log E[A^zeta]."""
-        return 1.0 + tilt if self.side is Side.REMOVE else -tilt
-
-    def _ratio(self, s: Floats) -> tuple[Floats, Floats]:
+    def ratio(self, s: Floats) -> tuple[Floats, Floats]:
         """(A(s) - 1, log A(s)), each with relative accuracy; the first may overflow to inf."""
         w = s / self.sigma - 0.5 / self.sigma**2
         with np.errstate(over="ignore", divide="ignore"):
@@ -83,47 +76,49 @@ class SampledGaussianLaw(Law):
             far = w + math.log(self.rate) + np.log1p((1.0 - self.rate) / self.rate * np.exp(-np.maximum(w, 30.0)))
         return x, np.select([w > 30.0, x < -0.5], [far, low], small)
 
-    def _step(self, tilt: float, frequency: float) -> float:
-        """Strip of half-width a = beta sigma: the integrand grows by at most a^2/2 + frequency beta - zeta_- log cos(beta/2)."""
-        beta = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 1.1, 1.6, 2.1, 2.6])
-        a = np.minimum(beta * self.sigma, 10.0 + frequency / self.sigma)
-        beta = a / self.sigma
-        shrink = max(0.0, -self._exponent(tilt))
-        growth = 0.5 * a * a + frequency * beta - shrink * np.log(np.cos(0.5 * beta))
-        return float((2 * math.pi * a / (_NATS + growth)).max())
+    def _law_at(self, s: Floats) -> tuple[Floats, Floats]:
+        """(log density under P up to a constant, loss)."""
+        log_ratio = self.ratio(s)[1]
+        if self.side is Side.REMOVE:
+            return log_ratio - 0.5 * s * s, log_ratio
+        return -0.5 * s * s, -log_ratio
 
-    def _range(self, tilt: float) -> tuple[float, float]:
-        """Where the modes of the integrand can lie, and ``_REACH`` around."""
-        zeta = self._exponent(tilt)
-        if zeta >= 0:
-            return -_REACH, max(zeta, 2.0) / self.sigma + _REACH
-        at_zero = float(self._ratio(np.zeros(1))[1][0])
-        share = self.rate * math.exp(-0.5 / self.sigma**2 - at_zero)  # q e^w / A at 0, its largest value on the left
-        return zeta * share / self.sigma - _REACH, 2.0 / self.sigma + _REACH
-
-    def _log_size(self, s: Floats, tilt: float, modulus: float) -> Floats:
-        """log of (a bound of) the summand e^{tL} - 1 - tL + t(L - 1 + e^-L) under P, for choosing nodes only."""
-        x, log_ratio = self._ratio(s)
-        loss = log_ratio if self.side is Side.REMOVE else -log_ratio
-        log_mass = -0.5 * s * s + (log_ratio if self.side is Side.REMOVE else 0.0)
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            u = modulus * np.abs(loss)
-            power = np.maximum(tilt * loss, 0.0)
-            first = power + np.minimum(2 * np.log(u), np.log(2 + u))
-            # L - 1 + e^-L under P is at most L^2 for |L| < 1, and |L| + e^-L
-            second = math.log(modulus) + np.minimum(2 * np.log(np.abs(loss)), np.logaddexp(np.log(np.abs(loss)), -loss)) if modulus else -np.inf
-        return log_mass + np.maximum(np.maximum(first, second), -1e300)
+    def _span(self, least: float, most: float) -> tuple[float, float]:
+        """Where the modes of the integrand can lie for exponents between the two, and ``REACH`` around."""
+        end = max(most, 2.0) / self.sigma + REACH
+        if least >= 0:
+            return -REACH, end
+        at_zero = float(self.ratio(np.zeros(1))[1][0])
+        share = self.rate * math.exp(-0.5 / self.sigma**2 - at_zero)  # q e^w / A at 0: its largest value for s <= 0
+        return least * share / self.sigma - REACH, end
 
     # -- contour inversion -----------------------------------------------------------------------------------------
 
     def moment_table(self, theta: Floats) -> MomentTable:
-        return self._kernel().moments(theta)
+        return self._kernel().moment_table(theta)
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
         return self._kernel().characteristic(theta, reach, log_tolerance)
 
     def log_decay(self, theta: float, start: Floats) -> Floats:
         return self._kernel().log_decay(theta, start)
+
+    def split(self, level: float, log_dropped: float) -> Jumps | None:
+        """Light: log A <= about level; heavy: above, up to where the remaining mass is below exp(log_dropped)."""
+        if self.side is Side.ADD:
+            return None
+        kernel = self._kernel()
+        start = -0.125 * math.ceil(8 * math.sqrt(2 * -log_dropped))
+        end = 0.5 / self.sigma
+        while kernel.mass_above(end) > 0 and math.log(kernel.mass_above(end)) > log_dropped:
+            end += 0.125
+        w = math.log(math.expm1(level) + self.rate) - math.log(self.rate)
+        cut = self.sigma * w + 0.5 / self.sigma
+        dropped = 1.01 * (kernel.mass_above(end) + kernel.mass_below(start))
+        if cut >= end:
+            return Jumps(SampledGaussianPiece(kernel, start, end, True), None, 0.0, dropped)
+        light = SampledGaussianPiece(kernel, start, cut, True)
+        return Jumps(light, SampledGaussianPiece(kernel, cut, end, False), 1.01 * kernel.mass_above(cut), dropped)
 
     def _kernel(self) -> SampledGaussianNodes:
         return SampledGaussianNodes(self.rate, self.sigma, self.side is Side.REMOVE)
@@ -132,7 +127,7 @@ class SampledGaussianLaw(Law):
 
     @property
     def mean(self) -> float:
-        return self.nodes(0.0, 1.0).mean
+        return self.nodes(np.zeros(1), 1.0).mean
 
     @property
     def supremum(self) -> float:
@@ -144,7 +139,7 @@ class SampledGaussianLaw(Law):
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         def inner(at: Floats) -> tuple[Floats, Floats]:
-            return log_gaussian_delta(1.0 / self.sigma, at)
+            return log_gaussian_delta(1.0 / self.sigma, at, mu_ulps=4)
 
         if self.side is Side.REMOVE:
             return log_profile_remove(self.rate, epsilon, inner)
@@ -171,25 +166,3 @@ class SampledGaussianLaw(Law):
         power = (2.0 if self.side is Side.REMOVE else 1.0) * log_ratio
         log_density = power - w - 0.5 * s * s + math.log(self.sigma / self.rate / math.sqrt(2 * math.pi))
         return np.where(inside, np.exp(np.where(inside, log_density, 0.0)), 0.0)
-
-
-def _runs(kept: Floats, gap: float) -> list[tuple[float, float]]:
-    """Maximal runs of neighbouring coarse points, widened by one gap on each side."""
-    cuts = np.flatnonzero(np.diff(kept) > 1.5 * gap)
-    starts, ends = np.append(0, cuts + 1), np.append(cuts, kept.size - 1)
-    return [(float(kept[i]) - gap, float(kept[j]) + gap) for i, j in zip(starts, ends, strict=True)]
-
-
-def _remove_divergence(log_mass: Floats, log_weight: Floats, x: Floats, log_ratio: Floats) -> Floats:
-    """A log A - (A - 1) per weight: x l - (x - l) for moderate x, and A (l - 1) + 1 where x is large."""
-    moderate = x < 1e3
-    v, log_v = np.where(moderate, x, 0.0), np.where(moderate, log_ratio, 0.0)
-    small = np.exp(log_weight) * (v * log_v - minus_log1p(v, log_v))
-    return np.where(moderate, small, np.exp(log_mass) * (log_ratio - 1.0) + np.exp(log_weight))
-
-
-def _add_divergence(log_weight: Floats, x: Floats, log_ratio: Floats) -> Floats:
-    """(A - 1) - log A per weight."""
-    moderate = x < 1e3
-    small = np.exp(log_weight) * minus_log1p(np.where(moderate, x, 0.0), np.where(moderate, log_ratio, 0.0))
-    return np.where(moderate, small, np.exp(log_weight + log_ratio) - np.exp(log_weight) * (1.0 + log_ratio))

@@ -1,19 +1,19 @@
 r"""How Poisson sampling at rate q moves a privacy profile, for every real epsilon, with directed rounding.
 
-Let (P1, P0) dominate the mechanism with the record against without it. Sampling mixes the record in with probability q
-[Zhu, Dong, Wang 2022, Optimal accounting of differential privacy via characteristic function, Thm. 11; for e^eps >= 1
-also Balle, Barthe, Gaboardi 2018, Privacy amplification by subsampling, Thm. 8]:
+Let (P1, P0) dominate the mechanism with the record against without it. Sampling mixes the record in with
+probability q [Zhu, Dong, Wang 2022, Optimal accounting of differential privacy via characteristic function,
+Thm. 11; for e^eps >= 1 also Balle, Barthe, Gaboardi 2018, Privacy amplification by subsampling, Thm. 8]:
 
     remove: ((1-q) P0 + q P1, P0)        add: (P0, (1-q) P0 + q P1).
 
-Write a = e^eps and H_a(P, Q) = E_P[(1 - a dQ/dP)+]. Collecting the factors of P1 and of P0 in the bracket gives
+Write a = e^eps and H_a(P, Q) = E_P[(1 - a dQ/dP)+]. Collecting the factors of P1 and of P0 gives
 
-    remove: H_a = q H_b(P1, P0),   b = (a - (1-q)) / q,             if a > 1-q;   H_a = 1 - a otherwise;
+    remove: H_a = q H_b(P1, P0),   b = (a - (1-q)) / q,                if a > 1-q;      H_a = 1 - a otherwise;
     add:    H_a = (1 - a(1-q)) H_b(P0, P1),   b = a q / (1 - a(1-q)),  if a(1-q) < 1;   H_a = 0 otherwise.
 
 Each is a product of nonnegative factors: no difference of nearly equal numbers, so relative accuracy survives at
-delta = 1e-300. The inner epsilon log b is only known to within rounding; a profile is nonincreasing, so its value at
-either end of that interval bounds it.
+delta = 1e-300. The inner epsilon log b is only known to within rounding; a profile is nonincreasing, so its value
+at either end of that interval bounds it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["add_factor", "add_inner", "log_profile_add", "log_profile_remove", "
 Bounds = tuple[Floats, Floats]
 Profile = Callable[[Floats], Bounds]
 
-#: relative error allowed to one call of exp, log, expm1 or log1p with the arithmetic around it (numpy stays below 4 ulps)
+#: relative error allowed to one exp, log, expm1 or log1p with the arithmetic around it (numpy stays below 4 ulps)
 _ROUNDING = 8.0 * EPS
 
 
@@ -43,54 +43,57 @@ def _widened(value: Floats, error: Floats) -> Bounds:
 
 
 def remove_inner(rate: float, epsilon: Floats) -> Bounds:
-    """Bounds of log((e^eps - (1-q)) / q); -inf where e^eps <= 1-q (for the lower end also where rounding leaves it open)."""
+    """Bounds of log((e^eps - (1-q)) / q); -inf where e^eps <= 1-q (the lower end also where rounding leaves it open)."""
     if rate == 1.0:
         return epsilon.copy(), epsilon.copy()
     log_rate, threshold = math.log(rate), math.log1p(-rate)
-    with np.errstate(divide="ignore"):
-        # eps > 1/2: eps - log q + log(1 - (1-q) e^-eps)
-        far = epsilon - log_rate + np.log1p((rate - 1.0) * np.exp(-np.maximum(epsilon, 0.5)))
-        far_error = _ROUNDING * (np.abs(epsilon) - log_rate + 1.0)
-        # around 0: log1p((e^eps - 1)/q), whose argument is known to a relative rounding
-        ratio = np.expm1(np.minimum(epsilon, 0.5)) / rate
-        argument = np.maximum(ratio, -0.5)
-        middle_error = _ROUNDING * np.abs(argument) / (1.0 + argument)
-        # near the threshold: log((1-q)/q) + log(expm1(eps - log(1-q))), from either end of the difference
-        gap, gap_error = epsilon - threshold, _ROUNDING * (np.abs(epsilon) - threshold)
-        near = [threshold - log_rate + np.log(np.expm1(np.clip(gap + sign * gap_error, 0.0, 1.0))) for sign in (-1.0, 1.0)]
+    # eps > 1/2: eps - log q + log(1 - (1-q) e^-eps)
+    far = epsilon - log_rate + np.log1p((rate - 1.0) * np.exp(-np.maximum(epsilon, 0.5)))
+    far_ends = _widened(far, _ROUNDING * (np.abs(epsilon) - log_rate + 1.0))
+    # around 0: log1p((e^eps - 1)/q), whose argument is known to a relative rounding
+    ratio = np.expm1(np.minimum(epsilon, 0.5)) / rate
+    argument = np.maximum(ratio, -0.5)
+    middle_ends = _widened(np.log1p(argument), _ROUNDING * np.abs(argument) / (1.0 + argument))
+    # near the threshold: log((1-q)/q) + log(expm1(eps - log(1-q))), from either end of the difference
+    gap, gap_error = epsilon - threshold, _ROUNDING * (np.abs(epsilon) - threshold)
     near_error = np.asarray(_ROUNDING * (1.0 - threshold - log_rate))
-    choose = [epsilon > 0.5, ratio > -0.5]
-    low = np.select(choose, [_widened(far, far_error)[0], _widened(np.log1p(argument), middle_error)[0]], _widened(near[0], near_error)[0])
-    high = np.select(choose, [_widened(far, far_error)[1], _widened(np.log1p(argument), middle_error)[1]], _widened(near[1], near_error)[1])
-    return low, high
+    ends = []
+    for sign, far_end, middle_end in zip((-1.0, 1.0), far_ends, middle_ends, strict=True):
+        with np.errstate(divide="ignore"):
+            near = threshold - log_rate + np.log(np.expm1(np.clip(gap + sign * gap_error, 0.0, 700.0)))
+        near_end = _widened(near, near_error)[int(sign > 0)]
+        ends.append(np.select([epsilon > 0.5, ratio > -0.5], [far_end, middle_end], near_end))
+    return ends[0], ends[1]
 
 
 def log_profile_remove(rate: float, epsilon: Floats, inner: Profile, infinity_mass: float = 0.0) -> Bounds:
-    """Bounds of the log of the finite part on the remove side; ``inner`` bounds that of (P1, P0), whose mass at infinity is given.
+    """Bounds of the log of the finite part on the remove side, given those of (P1, P0) and its mass p at infinity.
 
     The finite part is H_a - q p: below the threshold 1 - a - q p, which is a lower bound above it as well.
     """
     low_at, high_at = remove_inner(rate, epsilon)
     above = low_at > -np.inf
     log_rate = math.log(rate)
-    error = np.asarray(_ROUNDING * (1.0 - log_rate))
-    lower = _widened(log_rate + inner(np.where(above, high_at, 0.0))[0], error)[0]
-    upper = _widened(log_rate + inner(np.where(above, low_at, 0.0))[1], error)[1]
+    slack = np.asarray(_ROUNDING * (1.0 - log_rate))
+    lower = _widened(log_rate + inner(np.where(above, high_at, 0.0))[0], slack)[0]
+    upper = _widened(log_rate + inner(np.where(above, low_at, 0.0))[1], slack)[1]
     # at or below the threshold 1-q, or within rounding of it: there H moves by at most the rounding of a
-    missing = -np.expm1(np.minimum(epsilon, 0.0))
-    plain = missing - rate * infinity_mass
-    if rate < 1.0:
-        error = _ROUNDING * (missing + rate * infinity_mass + np.where(np.isneginf(high_at), 0.0, -2.0 * math.log1p(-rate)))
+    missing, at_infinity = -np.expm1(np.minimum(epsilon, 0.0)), rate * infinity_mass
+    move = 0.0 if rate == 1.0 else np.where(np.isneginf(high_at), 0.0, -2.0 * math.log1p(-rate))
+    error = _ROUNDING * (missing + at_infinity + move)
+    plain = missing - at_infinity
     with np.errstate(divide="ignore"):
-        plain_lower, plain_upper = np.log(np.maximum(plain - error, 0.0)), np.log(np.maximum(plain, 0.0) + error)
+        plain_lower = np.log(np.maximum(plain - error, 0.0))
+        plain_upper = np.log(np.maximum(plain, 0.0) + error)
+    zero = np.asarray(0.0)
     return (
-        np.where(above, lower, _widened(plain_lower, np.asarray(0.0))[0]),
-        np.minimum(np.where(above, upper, _widened(plain_upper, np.asarray(0.0))[1]), 0.0),
+        np.where(above, lower, _widened(plain_lower, zero)[0]),
+        np.minimum(np.where(above, upper, _widened(plain_upper, zero)[1]), 0.0),
     )
 
 
 def add_factor(rate: float, epsilon: Floats) -> Bounds:
-    """Bounds of log(1 - e^eps (1-q)); -inf where it is zero (for the lower end also where rounding leaves it open)."""
+    """Bounds of log(1 - e^eps (1-q)); -inf where it is zero (the lower end also where rounding leaves it open)."""
     if rate == 1.0:
         return np.zeros_like(epsilon), np.zeros_like(epsilon)
     threshold = -math.log1p(-rate)
@@ -108,14 +111,14 @@ def _log_one_minus_exp(y: Floats) -> Bounds:
 
 
 def add_inner(rate: float, epsilon: Floats, factor: Bounds) -> Bounds:
-    """Bounds of log(e^eps q / (1 - e^eps (1-q))) from those of the log of its denominator; +inf where that may be zero."""
+    """Bounds of log(e^eps q / (1 - e^eps (1-q))) from those of the log of its denominator; +inf where that is zero."""
     shift = epsilon + math.log(rate)
     error = _ROUNDING * (np.abs(epsilon) - math.log(rate))
     return _widened(shift - factor[1], error)[0], _widened(shift - factor[0], error)[1]
 
 
 def log_profile_add(rate: float, epsilon: Floats, inner: Profile) -> Bounds:
-    """Bounds of the log of the profile on the add side; ``inner`` bounds that of (P0, P1), its mass at infinity included."""
+    """Bounds of the log of the profile on the add side; ``inner`` bounds that of (P0, P1), mass at infinity included."""
     factor = add_factor(rate, epsilon)
     low_at, high_at = add_inner(rate, epsilon, factor)
     lower = factor[0] + inner(np.where(np.isposinf(high_at), 0.0, high_at))[0]

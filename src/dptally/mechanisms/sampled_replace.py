@@ -1,0 +1,181 @@
+r"""Poisson sampling when a neighbour replaces one record by another.
+
+Theorem (proof in docs/sampling.md). Let (P1, P0) dominate the mechanism with a record against without it, whichever
+record it is, and let F be the law of dP1/dP0 under P0. Then the sampled mechanism under REPLACE is dominated, in both
+directions, by the pair of densities on (0, 1)
+
+    1 - q + q F^-1(u)      against      1 - q + q F^-1(1 - u),
+
+with q times the mass of P1 that is singular to P0 added at loss +inf. The two ratios are coupled as oppositely as
+can be, because (x - a y - c)+ is submodular in (x, y).
+
+Gaussian noise: (1-q) N(0, 1) + q N(1/sigma, 1) against (1-q) N(0, 1) + q N(-1/sigma, 1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import ndtr
+
+from dptally.checks import Floats
+from dptally.law import Law
+from dptally.law.adjacency import Side
+from dptally.law.law import Numbers
+from dptally.mechanisms.loss_quadrature import LossNodes, divergence, moment_by_nodes
+from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.mechanisms.trapezoid import REACH, significant_points, strip_step
+from dptally.numerics.normal import log_gaussian_delta
+from dptally.numerics.rounding import EPS
+
+__all__ = ["REPLACE_THEOREM", "SampledReplaceGaussianLaw", "mirrored"]
+
+REPLACE_THEOREM = "dptally docs/sampling.md, Theorem 1 (countermonotone coupling; Lorentz 1953, Tchen 1980)"
+
+
+@dataclass(frozen=True, slots=True)
+class SampledReplaceGaussianLaw(Law):
+    r"""Gaussian noise sigma per unit of one record's contribution, sampled at rate q in (0, 1), under REPLACE.
+
+    With A(s) = 1 - q + q exp(s/sigma - 1/(2 sigma^2)) and s ~ N(0, 1): L = l(s) = log A(s) - log A(-s), odd and
+    increasing, under A(s) phi(s) ds; the same in both directions.
+
+    Profile: with l(s) = eps and m = 1/sigma, the bracket A(r) - e^eps A(-r) vanishes at r = s, so its constant term can
+    be replaced by exponentials, which leaves a sum of two Gaussian profiles,
+
+        delta(eps) = q ( delta_m(s m - m^2/2) + e^{eps - s m - m^2/2} delta_m(s m + m^2/2) ).
+
+    Both terms fall as s grows, so an interval that holds s bounds delta.
+    """
+
+    rate: float
+    sigma: float
+    theorem: ClassVar[str] = REPLACE_THEOREM
+
+    def _ratio(self, s: Floats) -> Floats:
+        """log A(s)."""
+        return SampledGaussianLaw(self.rate, self.sigma, Side.REMOVE).ratio(s)[1]
+
+    def _share(self, s: Floats, log_ratio: Floats) -> Floats:
+        """q e^w / A = sigma d(log A)/ds."""
+        return np.asarray(self.rate * np.exp(s / self.sigma - 0.5 / self.sigma**2 - log_ratio))
+
+    def _loss(self, s: Floats) -> tuple[Floats, Floats, Floats]:
+        """(l, l', bound of the error of l)."""
+        up, down = self._ratio(s), self._ratio(-s)
+        share = self._share(s, up) + self._share(-s, down)
+        m = 1.0 / self.sigma
+        error = EPS * (8.0 * (np.abs(up) + np.abs(down)) + 4.0 * m * (np.abs(s) + m) * share)
+        return up - down, share * m, error
+
+    # -- the log-moment --------------------------------------------------------------------------------------------
+
+    def log_moment(self, t: Numbers) -> Numbers:
+        """K(t) = log E[A(s)^(1+t) A(-s)^(-t)] by trapezoid sums, as for one side of ADD_REMOVE."""
+        return moment_by_nodes(self.nodes, t)
+
+    def nodes(self, tilts: Floats, frequency: float = 0.0) -> LossNodes:
+        """The trapezoid rule that integrates e^{tL} for Re t in ``tilts`` and \\|Im t\\| <= ``frequency``."""
+        least, most = float(tilts.min()), float(tilts.max())
+        step = strip_step(self.sigma, 2.0 * frequency, max(0.0, most, -1.0 - least))
+        span = -2.0 / self.sigma - REACH, max(1.0 + 2.0 * most, 2.0) / self.sigma + REACH
+        s = significant_points(self._law_at, span, step, min(0.5, 4 * step), tilts, frequency)
+        log_mass, loss = self._law_at(s)
+        log_mass = log_mass + math.log(step / math.sqrt(2 * math.pi))
+        return LossNodes(log_mass, loss, divergence(log_mass, loss))
+
+    def _law_at(self, s: Floats) -> tuple[Floats, Floats]:
+        up = self._ratio(s)
+        return up - 0.5 * s * s, up - self._ratio(-s)
+
+    # -- the distribution ------------------------------------------------------------------------------------------
+
+    @property
+    def mean(self) -> float:
+        return self.nodes(np.zeros(1), 1.0).mean
+
+    @property
+    def supremum(self) -> float:
+        return math.inf
+
+    @property
+    def infimum(self) -> float:
+        return -math.inf
+
+    def _position(self, loss: Floats) -> Floats:
+        """The s with l(s) = loss: Newton's method kept inside a bracket."""
+        target, m = np.abs(loss), 1.0 / self.sigma
+        # l(s) >= log A(s) >= log q + s m - m^2/2 for s >= 0
+        low, high = np.zeros_like(target), (target - math.log(self.rate)) / m + 0.5 * m
+        s = 0.5 * high
+        for _ in range(200):
+            value, slope, _error = self._loss(s)
+            low, high = np.where(value <= target, s, low), np.where(value >= target, s, high)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                newton = s - (value - target) / slope
+            inside = (newton > low) & (newton < high)
+            following = np.where(inside, newton, 0.5 * (low + high))
+            done = np.abs(following - s) <= 2 * EPS * s
+            s = following
+            if done.all():
+                break
+        return np.copysign(s, loss)
+
+    def _enclosed(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """Bounds of s for epsilon >= 0, verified by the sign of l(s) - eps with the error of l."""
+        s = self._position(epsilon)
+        _value, slope, error = self._loss(s)
+        with np.errstate(divide="ignore", over="ignore"):
+            radius = 4.0 * (EPS * (1.0 + np.abs(s)) + np.minimum(error / slope, 1.0))
+        for _ in range(64):
+            below, _, below_error = self._loss(s - radius)
+            above, _, above_error = self._loss(s + radius)
+            held = (below + below_error <= epsilon) & (above - above_error >= epsilon)
+            if held.all():
+                return s - radius, s + radius
+            radius = np.where(held, radius, 4.0 * radius)
+        raise ArithmeticError(f"no bracket for the threshold of {self!r} at epsilon {epsilon}")
+
+    def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        size = np.abs(epsilon)
+        low, high = self._enclosed(size)
+        lower, upper = self._log_sum(high, size, -1), self._log_sum(low, size, 1)
+        if not (epsilon < 0).any():
+            return lower, upper
+        return mirrored(epsilon, lower, -1), mirrored(epsilon, upper, 1)
+
+    def _log_sum(self, s: Floats, epsilon: Floats, sign: int) -> Floats:
+        """log of the sum of two profiles, rounded up (sign 1) or down (sign -1)."""
+        m, end = 1.0 / self.sigma, (1 + sign) // 2
+        error = 4 * EPS * (m * np.abs(s) + m * m)
+        first = log_gaussian_delta(m, s * m - 0.5 * m * m - sign * error, mu_ulps=4)[end]
+        second = log_gaussian_delta(m, s * m + 0.5 * m * m - sign * error, mu_ulps=4)[end]
+        factor = epsilon - s * m - 0.5 * m * m + sign * (error + 2 * EPS * epsilon)
+        total = np.logaddexp(first, factor + second) + math.log(self.rate)
+        slack = 4 * EPS * (4.0 + np.abs(total) + np.abs(second) + np.abs(factor) - math.log(self.rate))
+        return np.minimum(np.where(np.isneginf(total), total, total + sign * np.where(np.isneginf(total), 0.0, slack)), 0.0)
+
+    def tail(self, loss: Floats) -> Floats:
+        s = self._position(loss)
+        return np.asarray((1.0 - self.rate) * ndtr(-s) + self.rate * ndtr(1.0 / self.sigma - s))
+
+    def density(self, loss: Floats) -> Floats:
+        s = self._position(loss)
+        slope = self._loss(s)[1]
+        return np.exp(self._ratio(s) - 0.5 * s * s) / (slope * math.sqrt(2 * math.pi))
+
+
+def mirrored(epsilon: Floats, log_delta: Floats, sign: int) -> Floats:
+    """log delta at eps from log delta at |eps|, for a pair that is the same in both directions.
+
+    delta(-e) = 1 - e^-e + e^-e delta(e): a sum of nonnegative terms. Rounded up (sign 1) or down (sign -1).
+    """
+    size = np.maximum(-epsilon, 0.0)
+    with np.errstate(divide="ignore", under="ignore"):
+        total = -np.expm1(-size) + np.exp(-size) * np.exp(log_delta)
+        value = np.log(total)
+        value = value + sign * np.where(np.isneginf(value), 0.0, 8 * EPS * (1.0 + np.abs(value) + np.where(log_delta > -700, np.abs(log_delta), 0)))
+    return np.where(epsilon < 0, np.minimum(value, 0.0), log_delta)
