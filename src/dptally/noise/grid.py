@@ -36,7 +36,7 @@ def natural_grid(scale: Exact) -> Fraction:
     """
     ratio = parameters.positive("scale", scale) / 64
     exponent = ratio.numerator.bit_length() - ratio.denominator.bit_length()
-    return Fraction(2) ** (exponent if Fraction(2) ** exponent <= ratio else exponent - 1)
+    return parameters.two_to(exponent if parameters.two_to(exponent) <= ratio else exponent - 1)
 
 
 def grid_sensitivity(sensitivity: Exact, grid: Exact) -> int:
@@ -46,7 +46,7 @@ def grid_sensitivity(sensitivity: Exact, grid: Exact) -> int:
     (4, 2)
     """
     exponent = parameters.power_of_two("grid", grid)
-    return math.ceil(parameters.positive("sensitivity", sensitivity) / Fraction(2) ** exponent)
+    return math.ceil(parameters.positive("sensitivity", sensitivity) / parameters.two_to(exponent))
 
 
 def to_grid(values: object, exponent: int) -> NDArray[Any]:
@@ -71,7 +71,7 @@ def to_grid(values: object, exponent: int) -> NDArray[Any]:
 
 
 def _to_grid_wide(array: NDArray[Any], exponent: int) -> NDArray[Any]:
-    step = Fraction(2) ** exponent
+    step = parameters.two_to(exponent)
     flat = [math.floor(Fraction(x) / step + Fraction(1, 2)) for x in array.ravel().tolist()]
     out = np.empty(len(flat), dtype=object)
     out[:] = flat
@@ -82,7 +82,7 @@ def from_grid(units: Any, exponent: int) -> Any:
     """units * 2^exponent as the nearest double: a rounding of what is already private."""
     array = np.asarray(units)
     if array.dtype == object:
-        flat = [_nearest_double(Fraction(x) * Fraction(2) ** exponent) for x in array.ravel().tolist()]
+        flat = [_nearest_double(Fraction(x) * parameters.two_to(exponent)) for x in array.ravel().tolist()]
         return np.array(flat, dtype=np.float64).reshape(array.shape)
     with np.errstate(over="ignore", under="ignore"):
         return np.ldexp(array.astype(np.float64), exponent)
@@ -108,7 +108,7 @@ def grid_laplace(values: Any, scale: Exact, grid: Exact, *, _source: ByteSource 
     True
     """
     exponent = parameters.power_of_two("grid", grid)
-    ratio = parameters.positive("scale", scale) / Fraction(2) ** exponent
+    ratio = parameters.positive("scale", scale) / parameters.two_to(exponent)
     units = to_grid(values, exponent)
     noise = discrete_laplace(ratio, units.size, _source=_source)
     return _noisy(units, noise, exponent)
@@ -127,7 +127,7 @@ def grid_gaussian(values: Any, sigma: Exact, grid: Exact, *, _source: ByteSource
     True
     """
     exponent = parameters.power_of_two("grid", grid)
-    ratio = parameters.positive("sigma", sigma) / Fraction(2) ** exponent
+    ratio = parameters.positive("sigma", sigma) / parameters.two_to(exponent)
     units = to_grid(values, exponent)
     noise = discrete_gaussian(ratio, units.size, _source=_source)
     return _noisy(units, noise, exponent)

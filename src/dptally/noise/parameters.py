@@ -16,7 +16,7 @@ import numpy as np
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 
-__all__ = ["Exact", "double", "positive", "power_of_two", "probability", "rational", "size_of"]
+__all__ = ["Exact", "double", "positive", "power_of_two", "probability", "rational", "size_of", "two_to"]
 
 Exact: TypeAlias = int | float | Fraction | Decimal
 
@@ -73,9 +73,13 @@ def power_of_two(name: str, value: object) -> int:
     """
     number = positive(name, value)
     exponent = number.numerator.bit_length() - number.denominator.bit_length()
-    if number != Fraction(2) ** exponent or not -1000 <= exponent <= 1000:
+    if number != two_to(exponent) or not -1000 <= exponent <= 1000:
         raise InvalidArgument(name, "a power of two between 2^-1000 and 2^1000", value)
     return exponent
+
+
+def two_to(exponent: int) -> Fraction:
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
 def size_of(size: int | None) -> int | None:

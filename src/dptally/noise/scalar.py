@@ -15,13 +15,13 @@ __all__ = ["below", "bernoulli", "bernoulli_exp", "gaussian", "laplace"]
 
 def below(source: ByteSource, bound: int) -> int:
     """Uniform on {0, ..., bound - 1}: as many bits as needed, redrawn until they fall below the bound."""
-    bits = (bound - 1).bit_length()
-    if bits == 0:
+    if bound == 1:
         return 0
+    bits = (bound - 1).bit_length()
     size = (bits + 7) >> 3
     excess = 8 * size - bits
     while True:
-        drawn = int.from_bytes(source.take(size), "little") >> excess
+        drawn = (source.take(1)[0] if size == 1 else int.from_bytes(source.take(size), "little")) >> excess
         if drawn < bound:
             return drawn
 

@@ -33,7 +33,7 @@ class Additive:
     @property
     def steps(self) -> Fraction:
         """The parameter in grid steps."""
-        return self.parameter / Fraction(2) ** self.exponent
+        return self.parameter / parameters.two_to(self.exponent)
 
     def mechanism(self, sensitivity: int) -> Mechanism:
         """The mechanism for a query that moves by at most ``sensitivity`` grid steps."""
@@ -41,16 +41,13 @@ class Additive:
             return mechanisms.DiscreteGaussian(parameters.double("sigma", self.steps), sensitivity)
         return mechanisms.DiscreteLaplace(parameters.double("scale", self.steps), sensitivity)
 
-    def draw(self, size: int) -> NDArray[Any]:
-        draw = noise.discrete_gaussian if self.gaussian else noise.discrete_laplace
-        return draw(self.steps, size)
-
     def add(self, steps: int) -> int:
         """``steps`` plus noise, in Python integers: no width to overflow."""
-        return steps + int(self.draw(1)[0])
+        return steps + (noise.discrete_gaussian if self.gaussian else noise.discrete_laplace)(self.steps)
 
     def add_each(self, steps: NDArray[np.int64]) -> NDArray[Any]:
-        drawn = self.draw(len(steps))
+        draw = noise.discrete_gaussian if self.gaussian else noise.discrete_laplace
+        drawn: NDArray[Any] = draw(self.steps, len(steps))
         noisy: NDArray[Any] = steps.astype(drawn.dtype) + drawn  # counts are far below 2^62
         noisy.setflags(write=False)
         return noisy

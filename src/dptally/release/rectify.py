@@ -52,7 +52,7 @@ def clip_and_rectify(
     scale = (high - low) / Fraction(head)
     step = noise.natural_grid(min(scale, high - low)) if grid is None else grid
     exponent = parameters.power_of_two("grid", step)
-    unit = Fraction(2) ** exponent
+    unit = parameters.two_to(exponent)
     first, last = math.ceil(low / unit), math.floor(high / unit)
     if not first < last:
         raise InvalidArgument("grid", "fine enough for two of its points to lie between the bounds", grid)

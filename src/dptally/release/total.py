@@ -43,7 +43,7 @@ class _Range:
 
     @property
     def step(self) -> Fraction:
-        return Fraction(2) ** self.exponent
+        return parameters.two_to(self.exponent)
 
 
 def _range(lower: Exact, upper: Exact, integers: bool) -> _Range:
@@ -53,7 +53,7 @@ def _range(lower: Exact, upper: Exact, integers: bool) -> _Range:
         raise InvalidArgument("lower, upper", "ordered (lower < upper)", (lower, upper))
     largest = max(abs(low), abs(high))
     exponent = 0 if integers else largest.numerator.bit_length() - largest.denominator.bit_length() - 51
-    step = Fraction(2) ** exponent
+    step = parameters.two_to(exponent)
     inside = _Range(math.ceil(low / step), math.floor(high / step), exponent)
     if not inside.lower < inside.upper:
         raise InvalidArgument("lower, upper", "wide enough to hold two integers", (lower, upper))
@@ -100,7 +100,7 @@ def _grid_for(chosen: Additive, sensitivity: Fraction, grid: Exact | None, integ
 
 def _coarsen(steps: int, exponent: int, onto: int) -> int:
     """Steps of 2^exponent as steps of 2^onto: floor(x + 1/2), exactly."""
-    return math.floor(steps * Fraction(2) ** (exponent - onto) + Fraction(1, 2))
+    return math.floor(steps * parameters.two_to(exponent - onto) + Fraction(1, 2))
 
 
 def _value(steps: int, exponent: int) -> int | float:
@@ -133,7 +133,7 @@ def bounded_sum(
     inside = _range(lower, upper, integers)
     move = max(abs(inside.lower), abs(inside.upper)) if which is ADD_REMOVE else inside.upper - inside.lower
     chosen = _grid_for(chosen, move * inside.step, grid, integers)
-    mechanism = chosen.mechanism(math.ceil(move * inside.step / Fraction(2) ** chosen.exponent))
+    mechanism = chosen.mechanism(math.ceil(move * inside.step / parameters.two_to(chosen.exponent)))
     exact = _coarsen(_exact_sum(records, inside), inside.exponent, chosen.exponent)
     return Released(_value(chosen.add(exact), chosen.exponent), mechanism, "bounded sum", which)
 
@@ -172,13 +172,13 @@ def mean(
     inside = _range(lower, upper, integers=records.dtype.kind != "f")
     # distances from the middle, in half steps so that the middle is one: each is at most the width in size
     width, exponent = inside.upper - inside.lower, inside.exponent - 1
-    move = width if which is ADD_REMOVE else 2 * width
-    chosen = _grid_for(chosen, move * Fraction(2) ** exponent, grid, integers=False)
-    mechanism = chosen.mechanism(math.ceil(move * Fraction(2) ** exponent / Fraction(2) ** chosen.exponent))
+    move = (width if which is ADD_REMOVE else 2 * width) * parameters.two_to(exponent)
+    chosen = _grid_for(chosen, move, grid, integers=False)
+    mechanism = chosen.mechanism(math.ceil(move / parameters.two_to(chosen.exponent)))
     plan = mechanism if counting is None else mechanism + counting.mechanism(1)
     centred = 2 * _exact_sum(records, inside) - (inside.lower + inside.upper) * len(records)
-    total = chosen.add(_coarsen(centred, exponent, chosen.exponent)) * Fraction(2) ** chosen.exponent
+    total = chosen.add(_coarsen(centred, exponent, chosen.exponent)) * parameters.two_to(chosen.exponent)
     number = len(records) if counting is None else max(1, counting.add(len(records)))
-    middle = (inside.lower + inside.upper) * Fraction(2) ** exponent
+    middle = (inside.lower + inside.upper) * parameters.two_to(exponent)
     estimate = min(max(middle + total / number, inside.lower * inside.step), inside.upper * inside.step)
     return Released(float(estimate), plan, "mean", which)

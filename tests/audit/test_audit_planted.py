@@ -1,0 +1,22 @@
+"""Statistical: the audits' power. Every planted bug is refuted; a right mechanism beside it is not."""
+
+from __future__ import annotations
+
+import pytest
+from planted import PLANTED
+
+from dptally import audit
+
+pytestmark = pytest.mark.statistical
+
+
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
+def test_every_planted_bug_is_refuted(bug):
+    result = audit.run(
+        bug.mechanism, bug.d0, bug.d1, bug.claim, samples=bug.samples, batched=bug.batched, **bug.options
+    )
+    assert result.refuted, result
+
+
+def test_there_are_enough_of_them():
+    assert len({bug.name for bug in PLANTED}) >= 20
