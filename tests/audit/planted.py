@@ -173,7 +173,7 @@ PLANTED = [
     Planted("fixed seed", fixed_seed, 0, 1, PureDP(1.0)),
     Planted("empty bins without noise", empty_bins_without_noise, [3, 0], [3, 1], PureDP(0.5)),
     Planted("response with the truth", response_that_may_return_the_truth, 0, 1, RandomizedResponse(0.5, 4)),
-    Planted("test without a margin", test_without_a_margin, TIED, [1, *TIED], ApproxDP(1, 1e-3), 20_000, False),
+    Planted("test with no margin", test_without_a_margin, TIED, [1, *TIED], ApproxDP(1, 1e-3), 9_000, False),
     Planted("bounds read off the data", bounds_read_off_the_data, [1, 1], [1, 1, 9], PureDP(1.0)),
     Planted("Gaussian cut at three sigma", gaussian_cut_at_three_sigma, 0, 20, GaussianDP(1.0), 100_000),
     Planted("grid that follows the data", grid_that_follows_the_data, 0.25, 0.375, PureDP(0.125)),

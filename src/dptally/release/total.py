@@ -52,7 +52,7 @@ def _range(lower: Exact, upper: Exact, integers: bool) -> _Range:
     if not low < high:
         raise InvalidArgument("lower, upper", "ordered (lower < upper)", (lower, upper))
     largest = max(abs(low), abs(high))
-    exponent = 0 if integers else largest.numerator.bit_length() - largest.denominator.bit_length() - 51
+    exponent = 0 if integers else largest.numerator.bit_length() - largest.denominator.bit_length() - 52
     step = parameters.two_to(exponent)
     inside = _Range(math.ceil(low / step), math.floor(high / step), exponent)
     if not inside.lower < inside.upper:

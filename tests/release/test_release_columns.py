@@ -1,0 +1,69 @@
+"""Contract: pandas, polars and Arrow columns are columns, and are not copied without need."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dptally import ADD_REMOVE, release
+from dptally.errors import InvalidArgument
+from dptally.release import column
+
+
+def series(kind, values):
+    if kind == "pandas":
+        return pytest.importorskip("pandas").Series(values)
+    if kind == "polars":
+        return pytest.importorskip("polars").Series(values)
+    return pytest.importorskip("pyarrow").array(values)
+
+
+KINDS = ["pandas", "polars", "arrow"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_every_library(kind):
+    numbers = series(kind, [1.5, 2.5, 9.0])
+    total = release.bounded_sum(numbers, lower=0, upper=4, adjacency=ADD_REMOVE, scale=1)
+    assert isinstance(total.value, float)
+    assert isinstance(release.count(numbers, where=series(kind, [True, False, True]), scale=1).value, int)
+    words = series(kind, ["a", "b", "a"])
+    assert release.mode(words, categories=["a", "b"], adjacency=ADD_REMOVE, scale=0.01).value == "a"
+    answers = release.randomized_response(words, p=1 - 2**-50, categories=["a", "b"])
+    assert answers.value.tolist() == ["a", "b", "a"]
+    bits = series(kind, [1, 1, 0])
+    assert release.mode_of_bits(bits, epsilon=1.0, delta=0.1, adjacency=ADD_REMOVE).value in (1, None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_values_are_refused(kind):
+    with pytest.raises(InvalidArgument, match="data must be"):
+        release.bounded_sum(series(kind, [1.5, None]), lower=0, upper=4, adjacency=ADD_REMOVE, scale=1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_are_not_copied(kind):
+    numbers = series(kind, np.arange(1000, dtype=np.float64))
+    assert np.shares_memory(column.numeric("data", numbers), np.asarray(numbers))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_samples_keep_their_type(kind):
+    numbers = series(kind, list(range(50)))
+    sample = release.poisson_sample(numbers, 0.5).records
+    assert type(sample) is type(numbers)
+    assert set(np.asarray(sample).tolist()) <= set(range(50))
+
+
+def test_frames_are_sampled_by_rows():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": range(50), "b": range(50)})
+    assert (release.poisson_sample(frame, 1).records == frame).all().all()
+
+
+def test_numpy_vectors_are_not_copied():
+    numbers = np.arange(10.0)
+    assert column.numeric("data", numbers) is numbers
+    assert np.shares_memory(column.numeric("data", np.array([True, False])), np.array([True])) is False
+    mask = np.array([True, False])
+    assert column.flags("where", mask) is mask

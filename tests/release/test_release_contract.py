@@ -1,0 +1,239 @@
+"""Contract: bad input is refused before any randomness is drawn, and no error says what the data are."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction as F
+
+import numpy as np
+import pytest
+
+from dptally import ADD_REMOVE, REPLACE, release
+from dptally.errors import DptallyError, InvalidArgument, InvalidType
+from dptally.noise.source import SYSTEM
+
+SECRET = 987654321.125
+
+
+@pytest.fixture(autouse=True)
+def no_randomness(monkeypatch):
+    def forbidden(self, count):
+        raise AssertionError("randomness was drawn")
+
+    monkeypatch.setattr(type(SYSTEM), "take", forbidden)
+
+
+def count(data=(1, 2), **options):
+    return release.count(data, **{"scale": 1, **options})
+
+
+def bounded_sum(data=(1, 2), **options):
+    defaults = {"lower": 0, "upper": 10, "adjacency": ADD_REMOVE, "scale": 1}
+    return release.bounded_sum(data, **{**defaults, **options})
+
+
+def mean(data=(1, 2), **options):
+    return release.mean(data, **{"lower": 0, "upper": 10, "adjacency": REPLACE, "scale": 1, **options})
+
+
+def histogram(data=(1, 2), **options):
+    return release.histogram(data, **{"categories": (1, 2), "adjacency": ADD_REMOVE, "scale": 1, **options})
+
+
+def mode(data=(1, 2), **options):
+    return release.mode(data, **{"categories": (1, 2), "adjacency": ADD_REMOVE, "scale": 1, **options})
+
+
+def response(data=(0, 1), **options):
+    return release.randomized_response(data, **{"p": 0.75, **options})
+
+
+def bits(data=(0, 1), **options):
+    return release.mode_of_bits(data, **{"epsilon": 1.0, "delta": 0.1, "adjacency": REPLACE, **options})
+
+
+def rectify(algorithm=sum, **options):
+    defaults = {"lower": 0, "upper": 1, "head_epsilon": 1.0, "mu": 1.0}
+    return release.clip_and_rectify(algorithm, (1,), **{**defaults, **options})
+
+
+def ptr(distance=len, **options):
+    return release.propose_test_release((1,), max, distance, **{"epsilon": 1.0, "delta": 0.1, **options})
+
+
+def answer(value=1.0, **options):
+    return release.answer(value, **{"sensitivity": 1, "scale": 1, **options})
+
+
+NOISY = [count, bounded_sum, mean, histogram, mode, answer]
+COLUMNS = [count, bounded_sum, mean, histogram, mode, response, bits]
+NUMBERS = [bounded_sum, mean]
+
+
+@pytest.mark.parametrize("call", NOISY)
+@pytest.mark.parametrize("scale", [0, -1, math.nan, math.inf, True, "1", F(10, 3), F(1, 10)], ids=repr)
+def test_scales_that_are_no_scale_or_that_no_double_holds(call, scale):
+    with pytest.raises(InvalidArgument, match="scale"):
+        call(scale=scale)
+    with pytest.raises(InvalidArgument, match="sigma"):
+        call(scale=None, sigma=scale)
+
+
+@pytest.mark.parametrize("call", NOISY)
+def test_one_kind_of_noise_must_be_asked_for(call):
+    for options in ({"scale": None}, {"scale": 1, "sigma": 1}):
+        with pytest.raises(InvalidArgument, match="one of the two"):
+            call(**options)
+
+
+NO_COLUMNS = [[], np.array([]), 5, None, "abc", {1: 2}, {1, 2}, [[1, 2], [3, 4]], [[1], [2, 3]], iter((1, 2))]
+
+
+@pytest.mark.parametrize("call", COLUMNS)
+@pytest.mark.parametrize("data", NO_COLUMNS)
+def test_what_is_not_a_column_or_is_empty(call, data):
+    with pytest.raises(InvalidArgument, match="data must be"):
+        call(data)
+
+
+NO_NUMBERS = [[1.0, math.nan], ["a", "b"], [1, None], [1j], np.array([1.0], dtype=np.longdouble)]
+
+
+@pytest.mark.parametrize("call", NUMBERS)
+@pytest.mark.parametrize("data", NO_NUMBERS)
+def test_columns_that_are_not_numbers(call, data):
+    with pytest.raises(InvalidArgument, match="data must be"):
+        call(data)
+
+
+@pytest.mark.parametrize("call", [*NUMBERS, rectify])
+@pytest.mark.parametrize("bounds", [(1, 0), (1, 1), (math.nan, 1), (0, math.inf), ("0", 1), (True, 2)])
+def test_bounds_that_are_reversed_or_no_numbers(call, bounds):
+    with pytest.raises(InvalidArgument, match=r"lower|upper"):
+        call(lower=bounds[0], upper=bounds[1])
+
+
+def test_bounds_that_integers_cannot_meet_or_that_are_too_wide():
+    with pytest.raises(InvalidArgument, match="two integers"):
+        bounded_sum(lower=0.2, upper=1.5)
+    with pytest.raises(InvalidArgument, match="2\\^62"):
+        bounded_sum(lower=0, upper=2**63)
+
+
+@pytest.mark.parametrize("call", [bounded_sum, mean, histogram, mode, bits])
+@pytest.mark.parametrize("adjacency", [None, "replace", 1])
+def test_adjacency_is_stated_where_it_changes_the_sensitivity(call, adjacency):
+    with pytest.raises(InvalidArgument, match="it changes the sensitivity"):
+        call(adjacency=adjacency)
+
+
+@pytest.mark.parametrize("call", [bounded_sum, mean, answer, rectify])
+@pytest.mark.parametrize("grid", [0.3, 0, -1, "1"])
+def test_grids_that_are_no_power_of_two(call, grid):
+    with pytest.raises(InvalidArgument, match="grid"):
+        call(grid=grid)
+
+
+def test_more_categories_than_declared():
+    for call in (histogram, mode):
+        with pytest.raises(InvalidArgument, match="declared categories only"):
+            call([1, 2, 3])
+        with pytest.raises(InvalidArgument, match="declared categories only"):
+            call([1.0, math.nan])
+        with pytest.raises(InvalidType, match="hashable"):
+            call(np.array([[1], {}], dtype=object))
+        for categories in ((), (1, 1)):
+            with pytest.raises(InvalidArgument, match="categories"):
+                call(categories=categories)
+    with pytest.raises(InvalidArgument, match="declared categories only"):
+        response([0, 1, 2])
+    with pytest.raises(InvalidArgument, match="at least two"):
+        response(categories=(0,))
+
+
+@pytest.mark.parametrize("data", [[0, 2], [0.0, 1.0], ["0"]])
+def test_bits_that_are_no_bits(data):
+    with pytest.raises(InvalidArgument, match="data must be"):
+        bits(data)
+
+
+def test_conditions_of_another_length_or_kind():
+    with pytest.raises(InvalidArgument, match="as long as the data"):
+        count([1, 2], where=[True])
+    with pytest.raises(InvalidArgument, match="where"):
+        count([1, 2], where=[0.5, 1])
+
+
+def test_response_probabilities():
+    for p in (-0.1, 1.5, math.nan, F(1, 3), True):
+        with pytest.raises(InvalidArgument, match="p must be"):
+            response(p=p)
+    with pytest.raises(InvalidArgument, match="say nothing"):
+        release.estimate_counts([0, 1], p=0.5)
+
+
+def test_counts_of_means():
+    with pytest.raises(InvalidArgument, match="count_scale"):
+        mean(adjacency=ADD_REMOVE)
+    with pytest.raises(InvalidArgument, match="the count is public"):
+        mean(adjacency=REPLACE, count_scale=1)
+
+
+@pytest.mark.parametrize("call", [ptr, bits])
+def test_epsilons_and_deltas_of_tests(call):
+    for epsilon in (0, -1, math.nan, math.inf, True):
+        with pytest.raises(InvalidArgument, match="epsilon"):
+            call(epsilon=epsilon)
+    for delta in (0, 1, -0.1, math.nan):
+        with pytest.raises(InvalidArgument, match="delta"):
+            call(delta=delta)
+
+
+def test_distances_and_bases():
+    for bad in (lambda _: 0.5, lambda _: True, lambda _: None, lambda _: -1):
+        with pytest.raises(InvalidArgument, match="distance"):
+            ptr(bad)
+    with pytest.raises(InvalidArgument, match="base_delta"):
+        ptr(base_delta=1.0)
+
+
+def test_algorithms_that_do_not_return_one_number():
+    for bad in (lambda _: "7", lambda _: [7.0], lambda _: None, lambda _: True, lambda _: 1j):
+        with pytest.raises(InvalidArgument, match="one real number"):
+            rectify(bad)
+    for head in (0, math.inf, math.nan):
+        with pytest.raises(InvalidArgument, match="head_epsilon"):
+            rectify(head_epsilon=head)
+    with pytest.raises(InvalidArgument, match="mu"):
+        rectify(mu=-1.0)
+    with pytest.raises(InvalidArgument, match="fine enough"):
+        rectify(grid=8)
+
+
+def test_rates_and_collections():
+    for rate in (-0.1, 1.1, math.nan, F(1, 3)):
+        with pytest.raises(InvalidArgument, match="rate"):
+            release.poisson_sample([1], rate)
+    for data in ([], 5, "abc"):
+        with pytest.raises(InvalidArgument, match="data"):
+            release.poisson_sample(data, 0.5)
+
+
+def test_answers_that_are_no_number():
+    for value in (math.nan, math.inf, "1", [1.0], True):
+        with pytest.raises(InvalidArgument, match="value"):
+            answer(value)
+
+
+@pytest.mark.parametrize("call", [bounded_sum, mean, histogram, mode, response, bits])
+def test_no_error_says_what_the_data_are(call):
+    shown = str(SECRET)
+    for data in ([SECRET, math.nan], [SECRET, "x"], np.array([SECRET, None], dtype=object), [SECRET, 7.5]):
+        try:
+            call(data, scale=F(1, 3)) if call in (bounded_sum, mean) else call(data)
+        except DptallyError as error:
+            seen = f"{error} {error.args} {vars(error)}"
+            assert shown not in seen
+            assert "987654" not in seen
+        else:
+            raise AssertionError("each of these is refused")
