@@ -1,26 +1,18 @@
 """Independent references for the frameworks: golden values, and exact sums at 50 digits with mpmath."""
 
-import json
 import math
-from pathlib import Path
 
 import mpmath as mp
 
-GOLDEN = {
-    row["id"]: row for row in json.loads((Path(__file__).parents[1] / "golden.json").read_text())["values"]
-}
+import golden
+from golden import number as number
 
 
-def golden(prefix):
-    """(id, inputs, value) of every golden row whose id starts with ``prefix``; 'printed' rows are left out."""
-    rows = [GOLDEN[i] for i in sorted(GOLDEN) if i.startswith(prefix) and "printed" not in i]
-    assert rows, prefix
-    return [(row["id"], row["inputs"], float(row["value"])) for row in rows]
-
-
-def number(text):
-    """'1e-5' or '1+1e-6' or 'inf' as a float."""
-    return math.fsum(float(part) for part in str(text).replace("1+", "1 ").split())
+def rows(prefix):
+    """(id, inputs, value) of every golden row whose id starts with ``prefix``, the 'printed' left out."""
+    found = [name for name in golden.ids(prefix) if "printed" not in name]
+    assert found, prefix
+    return [(name, golden.inputs(name), golden.value(name)) for name in found]
 
 
 def close(value, reference, relative=1e-11):

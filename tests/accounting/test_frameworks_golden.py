@@ -7,8 +7,9 @@ import math
 
 import numpy as np
 import pytest
-from framework_reference import GOLDEN, above, close, exact_gaussian_delta, golden, number
+from framework_reference import above, close, exact_gaussian_delta, number, rows
 
+import golden
 from dptally.accounting import alpha, approximate, concentrated, gaussian, optimal, renyi
 from dptally.mechanisms import Gaussian, Laplace, PureDP, RandomizedResponse
 
@@ -24,7 +25,7 @@ MECHANISMS = {
 TRIPLE = RandomizedResponse(p=0.52) + Laplace(scale=20) + Gaussian(sigma=10)
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("rdp_account."))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("rdp_account."))
 def test_F36_F54_renyi_accounting_of_table_1(name, inputs, value):
     epsilon, count, delta = number(inputs["eps"]), inputs["k"], number(inputs["delta"])
     step = response(epsilon) if ".rr." in name else Laplace(scale=1 / epsilon)
@@ -38,7 +39,7 @@ def test_F36_F54_renyi_accounting_of_table_1(name, inputs, value):
     assert close(alpha.epsilon(plan, delta).value, value)
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("adp."))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("adp."))
 def test_F12_F13_F15_F18_F21_alpha_divergence(name, inputs, value):
     order = number(inputs.get("alpha", "1"))
     kind = name.split(".")[1]
@@ -66,7 +67,7 @@ def test_F12_F13_F15_F18_F21_alpha_divergence(name, inputs, value):
         assert close(float(alpha.divergence(plan.directions(), np.array([order]))[0]), value)
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("zcdp."))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("zcdp."))
 def test_F10_F46_F48_concentrated(name, inputs, value):
     kind = name.split(".")[1]
     if kind == "to_dp":
@@ -94,20 +95,20 @@ def test_F48_the_printed_zcdp_conversion_is_unsafe_and_ours_is_not():
         "zcdp.printed_unsafe.true_delta.rho0.001.d1e-5",
         "zcdp.printed_unsafe.true_delta.rho5.d1e-10",
     ):
-        row = GOLDEN[name]
-        rho, delta = number(row["inputs"]["rho"]), number(row["inputs"]["delta"])
+        value = golden.value(name)
+        rho, delta = number(golden.inputs(name)["rho"]), number(golden.inputs(name)["delta"])
         printed = rho + math.sqrt(2 * rho * math.log(1 / delta))
         truth = gaussian.delta_mu(math.sqrt(2 * rho), printed)
-        assert close(truth, float(row["value"]))
+        assert close(truth, value)
         ours = concentrated.epsilon_from_rho(rho, delta, "bun-steinke").value
         assert ours > printed
         for conversion in concentrated.CONVERSIONS:
             proved = concentrated.epsilon_from_rho(rho, delta, conversion).value
             assert exact_gaussian_delta(math.sqrt(2 * rho), proved) <= delta
-    assert float(GOLDEN["zcdp.printed_unsafe.true_delta.rho5.d1e-10"]["value"]) > 1e-10
+    assert golden.value("zcdp.printed_unsafe.true_delta.rho5.d1e-10") > 1e-10
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("kov."))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("kov."))
 def test_F52_F83_optimal_composition(name, inputs, value):
     epsilon, delta, count = number(inputs["eps"]), number(inputs["delta"]), inputs["k"]
     if name.startswith("kov.delta"):
@@ -118,7 +119,7 @@ def test_F52_F83_optimal_composition(name, inputs, value):
         assert above(optimal.epsilon(plan, number(inputs["delta_target"])).value, value)
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("drv."))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("drv."))
 def test_F52_advanced_composition(name, inputs, value):
     plan = (inputs["k"] * response(number(inputs["eps"]))).directions()
     delta = number(inputs["delta_prime"])
@@ -127,13 +128,13 @@ def test_F52_advanced_composition(name, inputs, value):
     assert optimal.epsilon(plan, delta).value < sharper < value
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("table1.basic"))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("table1.basic"))
 def test_F83_table_1_basic(name, inputs, value):
     plan = (50 * response(0.2)).directions()
     assert above(approximate.epsilon(plan, number(inputs["delta"]), composition="basic").value, value)
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("table1.gdp"))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("table1.gdp"))
 def test_F83_table_1_gaussian(name, inputs, value):
     step = Laplace(scale=5) if name.startswith("table1.gdp_lap") else response(0.2)
     assert above(gaussian.epsilon((50 * step).directions(), number(inputs["delta"])).value, value)
@@ -145,7 +146,7 @@ def test_F83_the_printed_optimum_5_28_is_too_small():
     assert optimal.delta(plan, 5.28).value > 2.29e-4
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("order.thm21"))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("order.thm21"))
 def test_F69_theorem_2_1(name, inputs, value):
     epsilon0, delta0 = number(inputs["eps0"]), number(inputs["delta0"])
     if name.endswith("inverse"):
@@ -154,7 +155,7 @@ def test_F69_theorem_2_1(name, inputs, value):
         assert above(approximate.implied_delta(epsilon0, delta0, number(inputs["eps"])), value)
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("alg1."))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("alg1."))
 def test_F23_F27_F29_algorithm_1_corrected(name, inputs, value):
     asked = {"count": inputs["l"], "sigma": number(inputs["sigma"]), "delta": number(inputs["delta"])}
     over_reals = alpha.smallest_epsilon(**asked)
@@ -180,7 +181,7 @@ def test_F23_two_to_three_hundred_does_not_suffice():
     assert round(free.value, 5) == 0.04804 < round(capped.value, 5) == 0.0535
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("alg2."))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("alg2."))
 def test_F24_algorithm_2_corrected(name, inputs, value):
     asked = {"count": inputs["l"], "epsilon": number(inputs["eps_bound"]), "delta": number(inputs["delta"])}
     over_reals = alpha.smallest_sigma(**asked)
@@ -196,7 +197,7 @@ def test_F24_algorithm_2_corrected(name, inputs, value):
     assert close(back, asked["epsilon"])
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("gauss_exact."))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("gauss_exact."))
 def test_F27_F30_every_framework_stays_above_the_exact_gaussian(name, inputs, value):
     plan = (inputs["l"] * Gaussian(sigma=number(inputs["sigma"]))).directions()
     delta = number(inputs["delta"])
@@ -219,9 +220,9 @@ def test_F30_no_framework_has_the_claimed_twenty_percent():
 
 
 def test_F5_the_printed_gaussian_calibration_is_unsafe_and_ours_is_not():
-    row = GOLDEN["gauss.eq8_printed.true_delta.e0.1.d1e-5"]
+    value = golden.value("gauss.eq8_printed.true_delta.e0.1.d1e-5")
     printed = math.sqrt(2 * math.log(1.25 / 1e-5) / 0.1)
-    assert close(gaussian.delta_mu(1 / printed, 0.1), float(row["value"]))
+    assert close(gaussian.delta_mu(1 / printed, 0.1), value)
     for sigma in (gaussian.sigma_for(0.1, 1e-5), gaussian.classic_sigma(0.1, 1e-5)):
         assert sigma > printed
         assert exact_gaussian_delta(1 / sigma, 0.1) <= 1e-5 * (1 + 1e-15)
@@ -230,8 +231,8 @@ def test_F5_the_printed_gaussian_calibration_is_unsafe_and_ours_is_not():
 
 
 def test_F2_probabilistic_dp_is_another_number():
-    row = GOLDEN["pdp.eps.mu0.1.d1e-5"]
-    assert above(gaussian.probabilistic_epsilon(0.1, 1e-5), float(row["value"]))
+    value = golden.value("pdp.eps.mu0.1.d1e-5")
+    assert above(gaussian.probabilistic_epsilon(0.1, 1e-5), value)
     assert gaussian.probabilistic_epsilon(1.0, 1e-5) > gaussian.epsilon_mu(1.0, 1e-5)
     assert round(gaussian.probabilistic_epsilon(1.0, 1e-5), 4) == 4.7649
     assert gaussian.probabilistic_epsilon(1.0, 0.9) == pytest.approx(0.5 - 1.2815515655446004, abs=1e-12)
@@ -252,7 +253,7 @@ def ratio_bound(plan, probability, orders=None):
     return math.exp(values.min()), float(finite[values.argmin()])
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), [*golden("fig2."), *golden("fig3.")])
+@pytest.mark.parametrize(("name", "inputs", "value"), [*rows("fig2."), *rows("fig3.")])
 def test_F62_F65_bounds_on_the_ratio_of_probabilities(name, inputs, value):
     step = MECHANISMS[inputs["mech"]] if "mech" in inputs else TRIPLE
     plan = (inputs["n"] * step).directions()
@@ -270,21 +271,21 @@ def test_F62_F65_bounds_on_the_ratio_of_probabilities(name, inputs, value):
 
 @pytest.mark.parametrize("name", ["plrv.gauss.rho", "plrv.tail.rho0.5.t4"])
 def test_F41_F42_F44_the_gaussian_loss(name):
-    row = GOLDEN[name]
+    value = golden.value(name)
     if name == "plrv.gauss.rho":
         plan = Gaussian(sigma=0.7, sensitivity=1.3).directions()
-        assert close(concentrated.rho(plan), float(row["value"]))
-        assert close(float(renyi.divergence(plan, np.array([1.0]))[0]), float(row["value"]))
+        assert close(concentrated.rho(plan), value)
+        assert close(float(renyi.divergence(plan, np.array([1.0]))[0]), value)
     else:
         plan = Gaussian(sigma=1.0).directions()
         tail = float(plan[0].parts[0][0].tail(np.array([4.0]))[0])
-        assert close(tail, float(row["value"]))
+        assert close(tail, value)
         chernoff = concentrated.delta_from_rho(0.5, 4.0, "bun-steinke").value  # exp(-(t - rho)^2/(4 rho))
         assert above(chernoff, math.exp(-(3.5**2) / 2))
         assert tail < chernoff
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), golden("gdp.delta"))
+@pytest.mark.parametrize(("name", "inputs", "value"), rows("gdp.delta"))
 def test_F71_delta_mu(name, inputs, value):
     if "mu" in inputs and "eps" in inputs:
         result = gaussian.delta_mu(number(inputs["mu"]), number(inputs["eps"]))

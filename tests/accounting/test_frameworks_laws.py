@@ -194,9 +194,11 @@ def test_barely_above_the_mass_at_infinity():
                     assert exact_optimal_delta(0.1, 1e-6, count, epsilon) <= delta
     single = ApproxDP(0.1, 1e-6).directions()
     assert renyi.epsilon(single, 1e-6).value == 0.1
+    plan, mass = (7 * ApproxDP(0.1, 1e-6)).directions(), -math.expm1(7 * math.log1p(-1e-6))
     with pytest.raises(Unanswerable, match="rounding"):
-        plan = (7 * ApproxDP(0.1, 1e-6)).directions()
-        renyi.epsilon(plan, -math.expm1(7 * math.log1p(-1e-6)))
+        renyi.epsilon(plan, mass)
+    with pytest.raises(Unanswerable, match="deltas add up"):
+        approximate.epsilon(plan, mass)
 
 
 @settings(max_examples=40, deadline=None)

@@ -104,9 +104,9 @@ def test_the_ends():
     assert optimal.composed_epsilon(0.5, 0.1, 1, 0.1) == 0.5
     assert optimal.composed_delta(0.5, 1.0, 3, 1.0) == 1.0
     assert optimal.log_composed_delta(0.0, 5, 0.0) == (-math.inf, -math.inf)
+    barely = math.nextafter(optimal._mass(1e-3, 7)[0], 1)
     with pytest.raises(Unanswerable, match="within rounding"):
-        mass = optimal._mass(1e-3, 7)
-        optimal.composed_epsilon(0.5, 1e-3, 7, math.nextafter(mass[0], 1))
+        optimal.composed_epsilon(0.5, 1e-3, 7, barely)
 
 
 @pytest.mark.parametrize("epsilon", [10.0, 2300.0, 2399.5])

@@ -3,9 +3,7 @@
 F4 F6 F9 F10 F13 F18 F46 F49 F51 F54 F55 F56 F57 F58 F69 F80.
 """
 
-import json
 import math
-from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -13,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import golden
 from dptally.conversions import EDGES, edge
 from dptally.conversions.alpha import alpha_to_approx, alpha_to_approx_paper, alpha_to_renyi
 from dptally.conversions.approximate import approx_to_approx, approx_to_approx_delta
@@ -48,25 +47,22 @@ from dptally.conversions.renyi import (
 )
 from dptally.errors import InvalidArgument
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden.json").read_text())["values"]
 epsilons = st.floats(1e-6, 30)
 orders = st.floats(1 + 1e-4, 1e3)
 deltas = st.floats(-200, -0.05).map(math.exp)
 
 
-def golden(prefix):
-    rows = [row for row in GOLDEN if row["id"].startswith(prefix)]
-    assert rows
-    return [(row["inputs"], float(row["value"])) for row in rows]
+def rows(prefix):
+    return [(golden.inputs(name), golden.value(name)) for name in golden.ids(prefix)]
 
 
 def above(value, reference, relative=1e-11):
     return reference * (1 - 1e-16) <= value <= reference * (1 + relative)
 
 
-@pytest.mark.parametrize(("inputs", "value"), golden("mironov.cor1"))
+@pytest.mark.parametrize(("inputs", "value"), rows("mironov.cor1"))
 def test_F57_mironov_corollary_1(inputs, value):
-    result = pure_to_approx_mironov(float(inputs["eps"]), inputs["n"], float(inputs["delta"]))
+    result = pure_to_approx_mironov(inputs["eps"], inputs["n"], inputs["delta"])
     assert above(result, value)
 
 
@@ -76,15 +72,15 @@ def test_F57_without_its_condition_the_corollary_is_refused():
         pure_to_approx_mironov(1.0, 1000, 0.01)
 
 
-@pytest.mark.parametrize(("inputs", "value"), golden("prop4."))
+@pytest.mark.parametrize(("inputs", "value"), rows("prop4."))
 def test_F56_proposition_4(inputs, value):
-    assert above(pure_ratio_bound(float(inputs["eps"]), inputs["n"], float(inputs["Q"])), value)
+    assert above(pure_ratio_bound(inputs["eps"], inputs["n"], inputs["Q"]), value)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0.01, 1), st.integers(1, 40), st.integers(0, 40))
 def test_F56_proposition_4_holds_for_randomized_response(epsilon, count, successes):
-    """The most likely outcomes of n randomized responses are the worst events; brute force over their tails."""
+    """The tails of n randomized responses are the worst events: brute force."""
     successes = min(successes, count)
     p = 1 / (1 + math.exp(-epsilon))
 

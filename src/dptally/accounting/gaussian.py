@@ -139,7 +139,7 @@ def sigma_for(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """
     sensitivity = checks.positive("sensitivity", sensitivity)
     largest = mu_for(epsilon, checks.open_probability("delta", delta))
-    if not largest > 0:
+    if not largest > 0 or math.isinf(sensitivity / largest):
         raise CannotCalibrate(
             f"no Gaussian noise that a double can hold meets epsilon {epsilon!r} at delta {delta!r}"
         )

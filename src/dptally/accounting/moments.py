@@ -40,7 +40,7 @@ def log_moment_upper(composition: Composition, t: Floats) -> Floats:
 
 
 def supremum(composition: Composition) -> float:
-    """The supremum of the finite loss of the whole composition, rounded up; inf if unbounded, never negative."""
+    """The supremum of the finite loss of the composition, at least 0, rounded up; inf if unbounded."""
     total = max(composition.supremum, 0.0)
     exact = total == 0 or (len(composition.parts) == 1 and composition.parts[0][1] == 1)
     return total if exact else up(total, 2)
