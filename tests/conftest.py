@@ -1,4 +1,6 @@
-"""One hypothesis profile for the whole suite: the same examples every time, and no deadline on a busy machine."""
+"""One hypothesis profile for the whole suite: the same examples every time, and no deadline on a busy
+machine.
+"""
 
 from __future__ import annotations
 

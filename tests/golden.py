@@ -1,4 +1,6 @@
-"""The reference values of tests/golden.json: mpmath at 60 and 90 digits, agreeing to 31; inputs are exact decimals."""
+"""The reference values of tests/golden.json: mpmath at 60 and 90 digits, agreeing to 31; inputs are exact
+decimals.
+"""
 
 from __future__ import annotations
 

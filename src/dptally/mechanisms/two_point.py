@@ -53,18 +53,18 @@ class TwoPointLaw(Law):
         finite = 1.0 - self.infinity_mass
         if finite == 0:
             return np.full_like(t, -np.inf)
-        tl = t * self.loss
-        large = (tl.real > 2) | (tl.real < -0.5)  # where exp K is not near 1
+        share = self.mass / finite
         with np.errstate(under="ignore", over="ignore"):
-            fall = -np.expm1(-(1.0 + t) * self.loss)
-            share = self.mass / finite
-            near = log1p(share * np.expm1(np.where(large, 0.0, tl)) * fall)
-            # exp K / finite = e^{tl} (share + share e^{-(2t+1) l} + e^{-tl} zero / finite)
+            tl = t * self.loss
+            growth = np.where(tl.real > 700.0, 1e300, np.expm1(np.where(tl.real > 700.0, 0.0, tl)))
+            excess = share * growth * -np.expm1(-(1.0 + t) * self.loss)
+            far = (np.abs(excess) > 1) | (excess.real < -0.5)
+            # far from 1:  exp K / finite = e^{tl} (share + share e^{-(2t+1) l} + e^{-tl} zero / finite)
             inside = share + share * np.exp(-(2.0 * t + 1.0) * self.loss)
             if self.zero > 0:
-                inside = inside + (self.zero / finite) * np.exp(np.where(large, -tl, 0.0))
-            far = tl + np.log(np.where(large, inside, 1.0))
-        return np.where(large, far, near) + math.log1p(-self.infinity_mass)
+                inside = inside + (self.zero / finite) * np.exp(np.where(far, -tl, 0.0))
+            value = np.where(far, tl + np.log(np.where(far, inside, 1.0)), log1p(np.where(far, 0.0, excess)))
+        return value + math.log1p(-self.infinity_mass)
 
     def moment_table(self, theta: Floats) -> MomentTable:
         table = Law.moment_table(self, theta)

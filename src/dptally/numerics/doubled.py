@@ -15,8 +15,7 @@ def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """(product, low) with a b = product + low exactly, barring underflow; |a|, |b| <= 1e150.  [Dekker 1971]
-    """
+    """(product, low), a b = product + low exactly, barring underflow; |a|, |b| <= 1e150.  [Dekker 1971]"""
     product = a * b
     a_high, b_high = 134217729.0 * a, 134217729.0 * b  # 2^27 + 1: the halves of the significands
     a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
