@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-import golden
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dptally as dp
+import golden
 
 log_uniform = lambda low, high: st.floats(low, high).map(lambda x: 10.0**x)  # noqa: E731
 
@@ -106,3 +106,9 @@ def test_bad_epsilons_are_refused(bad: object) -> None:
 @pytest.mark.parametrize("mechanism", [dp.Laplace(0.05), dp.PureDP(30.0), dp.DiscreteLaplace(0.5, 4)])
 def test_extreme_orders_are_finite_and_below_the_supremum(mechanism: dp.Mechanism, order: float) -> None:
     assert 0 < mechanism.renyi(order) <= mechanism.renyi(math.inf)
+
+
+def test_a_plan_explains_itself() -> None:
+    text = str((3 * dp.Laplace(5.0)).explain(delta=1e-6))
+    assert "Laplace" in text
+    assert "1e-06" in text or "1e-6" in text

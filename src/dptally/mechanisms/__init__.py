@@ -5,7 +5,9 @@ from dptally.law.adjacency import REPLACE as REPLACE
 from dptally.law.adjacency import Adjacency as Adjacency
 from dptally.mechanisms.alpha_dp import AlphaDP as AlphaDP
 from dptally.mechanisms.approx_dp import ApproxDP as ApproxDP
+from dptally.mechanisms.compare import compare as compare
 from dptally.mechanisms.composed import Composed as Composed
+from dptally.mechanisms.convert import convert as convert
 from dptally.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
 from dptally.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
 from dptally.mechanisms.dpsgd import dpsgd as dpsgd

@@ -22,6 +22,7 @@ from dptally.law import Composition, Law
 
 if TYPE_CHECKING:
     from dptally.mechanisms.composed import Composed
+    from dptally.mechanisms.explanation import Explanation
 
 __all__ = ["Mechanism"]
 
@@ -153,6 +154,12 @@ class Mechanism(ABC):
             "fpr",
             fpr,
         )
+
+    def explain(self, delta: float) -> Explanation:
+        """The answer at this delta with its route, theorems, assumptions and how to cite them."""
+        from dptally.mechanisms.explanation import explain
+
+        return explain(self, delta)
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:
