@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from dptally.numerics.rounding import EPS
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-__all__ = ["Characteristic", "GaussianCharacteristic", "MomentTable", "NodeCharacteristic"]
+__all__ = ["Characteristic", "GaussianCharacteristic", "Jumps", "MomentTable", "NodeCharacteristic", "Transformable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,35 @@ class MomentTable:
     error: Floats
     first: Floats
     second: Floats
+
+
+class Transformable(Protocol):
+    """What contour inversion works on: a law, or a part of one (a measure of mass below one)."""
+
+    def moment_table(self, theta: Floats) -> MomentTable:
+        """K at real tilts with error bounds; +inf where it is infinite or too dear."""
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+        """phi for |u| <= reach to exp(log_tolerance); None where that cannot be had."""
+
+    def log_decay(self, theta: float, start: Floats) -> Floats:
+        """For each start, an upper bound of log |phi(u)| over every u >= start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jumps:
+    """A law cut at two losses: a light part below, a heavy part between, a far part above.
+
+    ``heavy`` is None where nothing lies between. Of the far part only its masses under P and under Q are kept (to a few
+    ulps). ``dropped`` bounds the mass under P that is in no part.
+    """
+
+    light: Transformable
+    heavy: Transformable | None
+    heavy_mass: float
+    far_mass: float
+    far_mass_q: float
+    dropped: float
 
 
 class Characteristic(ABC):
@@ -108,11 +138,20 @@ class NodeCharacteristic(Characteristic):
         small = _unit_minus_one(step * np.arange(block)[:, None] * self.losses)
         large = _unit_minus_one((step * block) * np.arange(giants)[:, None] * self.losses)
         weighted = small * self.weights
-        sums = large @ weighted.T
+        sums = _product(large, weighted)
         sums += (large @ self.weights)[:, None] + weighted.sum(axis=1)[None, :]
         u = step * np.arange(number)
         error = self.defect + self._slope_error() * u
         return sums.ravel()[:number], error
+
+
+def _product(left: Complexes, right: Complexes) -> Complexes:
+    """left @ right.T in blocks that stay below the size where BLAS starts threads: their start costs more than they save."""
+    block = max(16, 200_000 // (left.shape[0] * right.shape[0]))
+    total = left[:, :block] @ right[:, :block].T
+    for start in range(block, left.shape[1], block):
+        total += left[:, start : start + block] @ right[:, start : start + block].T
+    return total
 
 
 def _unit_minus_one(x: Floats) -> Complexes:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.errors import Unanswerable
-from dptally.law.characteristic import Characteristic, MomentTable
+from dptally.law.characteristic import Characteristic, Jumps, MomentTable
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]  # float64 in, float64 out; complex128 in, complex128 out
@@ -112,6 +112,11 @@ class Law(ABC):
         """For each start, an upper bound of log \\|phi(u)\\| over every u >= start; 0 where nothing better is known."""
         del theta
         return np.zeros_like(start)
+
+    def split(self, level: float, ceiling: float, log_dropped: float) -> Jumps | None:
+        """The law cut at the losses ``level`` < ``ceiling``; a mass below exp(log_dropped) may be left out. None if it cannot be."""
+        del level, ceiling, log_dropped
+        return None
 
     @property
     def sort_key(self) -> tuple[str, str]:

@@ -103,8 +103,7 @@ class SampledGaussianLaw(Law):
     def log_decay(self, theta: float, start: Floats) -> Floats:
         return self._kernel().log_decay(theta, start)
 
-    def split(self, level: float, log_dropped: float) -> Jumps | None:
-        """Light: log A <= about level; heavy: above, up to where the remaining mass is below exp(log_dropped)."""
+    def split(self, level: float, ceiling: float, log_dropped: float) -> Jumps | None:
         if self.side is Side.ADD:
             return None
         kernel = self._kernel()
@@ -112,13 +111,23 @@ class SampledGaussianLaw(Law):
         end = 0.5 / self.sigma
         while kernel.mass_above(end) > 0 and math.log(kernel.mass_above(end)) > log_dropped:
             end += 0.125
-        w = math.log(math.expm1(level) + self.rate) - math.log(self.rate)
-        cut = self.sigma * w + 0.5 / self.sigma
-        dropped = 1.01 * (kernel.mass_above(end) + kernel.mass_below(start))
+        cut, top = (self._at(loss) for loss in (level, ceiling))
+        far = top < end
+        end = min(end, top)
+        dropped = 1.01 * (kernel.mass_below(start) + (0.0 if far else kernel.mass_above(end)))
+        masses = (kernel.mass_above(end), float(ndtr(-end))) if far else (0.0, 0.0)
         if cut >= end:
-            return Jumps(SampledGaussianPiece(kernel, start, end, True), None, 0.0, dropped)
+            return Jumps(SampledGaussianPiece(kernel, start, end, True), None, 0.0, *masses, dropped)
         light = SampledGaussianPiece(kernel, start, cut, True)
-        return Jumps(light, SampledGaussianPiece(kernel, cut, end, False), 1.01 * kernel.mass_above(cut), dropped)
+        heavy_mass = 1.01 * (kernel.mass_above(cut) - masses[0])
+        return Jumps(light, SampledGaussianPiece(kernel, cut, end, False), heavy_mass, *masses, dropped)
+
+    def _at(self, loss: float) -> float:
+        """The s with log A(s) about ``loss``, moved up a little so that every loss beyond it is certainly above."""
+        if loss > 600:
+            return math.inf
+        w = math.log(math.expm1(loss) + self.rate) - math.log(self.rate)
+        return (self.sigma * w + 0.5 / self.sigma) * (1 + 1e-12) + 1e-12
 
     def _kernel(self) -> SampledGaussianNodes:
         return SampledGaussianNodes(self.rate, self.sigma, self.side is Side.REMOVE)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_ndtr
+from scipy.special import expit, log_ndtr, ndtr
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.numerics.rounding import EPS
@@ -51,11 +51,25 @@ class SampledGaussianNodes:
         offset = math.log(self.rate) - math.log1p(-self.rate)
         return np.asarray(expit(t / self.scale - 0.5 / self.scale**2 + offset))
 
+    def mass_above(self, t: float) -> float:
+        """P of the remove direction beyond t, to a few ulps: (1 - q) Phi(-t) + q Phi(1/s - t)."""
+        return float((1 - self.rate) * ndtr(-t) + self.rate * ndtr(1 / self.scale - t))
+
+    def mass_below(self, t: float) -> float:
+        """P of the remove direction below t."""
+        return float((1 - self.rate) * ndtr(t) + self.rate * ndtr(t - 1 / self.scale))
+
+    def loss_error(self, t: Floats, loss: Floats, share: Floats) -> Floats:
+        """Bounds of the rounding error of log_a: of w (times d log A / dw = share), of expm1 and of log1p."""
+        s = self.scale
+        sloppy_w = share * (2 * np.abs(t) / s + 2 / s**2 + 2 * abs(math.log(self.rate)))
+        return EPS * (2 * np.abs(loss) + 4 * np.abs(np.expm1(-loss)) + sloppy_w)
+
     def order(self, theta: float) -> float:
         """zeta of the tilt theta."""
         return 1.0 + theta if self.remove else -theta
 
-    def moments(self, theta: Floats) -> MomentTable:
+    def moment_table(self, theta: Floats) -> MomentTable:
         """K(theta) for many real theta >= 0, bounds of its absolute error, K' and K''. One coarse grid serves all.
 
         For real zeta >= 0, |A(t + ia)| <= A(t), so N(a) <= e^{a^2/2} M; for zeta < 0, |A(t + ia)| >= A(t) cos(a / 2s)
@@ -139,8 +153,7 @@ class SampledGaussianNodes:
         t = step * np.arange(math.floor(left / step), math.ceil(right / step) + 1)
         loss = self.log_a(t)
         share_t = self.share(t)
-        sloppy_w = share_t * (2 * np.abs(t) / s + 2 / s**2 + 2 * abs(math.log(self.rate)))
-        loss_error = EPS * (2 * np.abs(loss) + 4 * np.abs(np.expm1(-loss)) + sloppy_w)
+        loss_error = self.loss_error(t, loss, share_t)
         exponent = -0.5 * t * t + zeta * loss
         weight_error = EPS * (t * t + 3 * np.abs(zeta * loss) + 8) + abs(zeta) * loss_error
         top = float(exponent.max())
@@ -220,16 +233,18 @@ class SampledGaussianNodes:
         error = float(np.dot(size, weight_error + 10 * EPS)) + abs(tilt) * float(np.dot(base + size, loss_error + EPS * np.abs(loss)))
         return math.log1p(sharp), 1.05 * error / (1 + sharp) + 4 * EPS * abs(sharp)
 
-    def _decay_edges(self, theta: float, log_tolerance: float) -> Floats:
+    def _decay_edges(self, theta: float, log_tolerance: float, cut: float) -> Floats:
         """Cells: coarse everywhere, fine where share(t) grows from nothing towards one."""
         left, right = self._ends(theta, log_tolerance, None)
-        coarse = _CELL * np.arange(math.floor(left / _CELL), math.ceil(right / _CELL) + 1)
+        coarse = _CELL * np.arange(math.floor(left / _CELL), math.ceil(min(right, cut) / _CELL) + 1)
+        if cut < right:
+            coarse = np.append(coarse[coarse < cut], cut)
         centre = 0.5 / self.scale - self.scale * (math.log(self.rate) - math.log1p(-self.rate))
         fine = centre + self.scale * np.arange(-12.0, 4.0, 1 / 16)
         fine = fine[(fine > coarse[0]) & (fine < coarse[-1])]
         return np.union1d(coarse, fine) if self.scale < 4.0 else coarse
 
-    def log_decay(self, theta: float, start: Floats) -> Floats:
+    def log_decay(self, theta: float, start: Floats, cut: float = math.inf, log_moment: float | None = None) -> Floats:
         r"""For each U in ``start``: a bound of log \|phi(u)\| for all u >= U, by moving the contour to t + i y(t), y >= 0.
 
         arg A(t + iy) >= 0 for 0 <= y < pi s, so \|phi(u)\| <= E_theta[e^X] for every u >= U, with angle = y/s and
@@ -238,19 +253,25 @@ class SampledGaussianNodes:
         E[e^X] = 1 + E[e^X - 1] is bounded cell by cell: the supremum of e^X - 1 times an upper bound of the cell's mass where
         it is positive, a lower bound where it is negative. share, y, and arg A (in share and, for angles up to pi/2, in the
         angle) increase with t, so the ends of a cell bound each term of X.
+
+        With a finite ``cut`` the law is restricted to t <= cut and has K(theta) = ``log_moment``; the contour then returns to
+        the real line on the last unit before the cut, where X is bounded by what y and y' (at most y more) can cost.
         """
         s, zeta = self.scale, self.order(theta)
         gentle = s * s / (1 + s * s)  # the kappa that is best for small U, where X = (U share/s)^2 (kappa^2 (1 + s^-2)/2 - kappa)
         shapes = ((1.1, gentle), (0.6, 1.0), (1.1, 1.0)) if s > 0.5 else ((1.0, gentle), (1.0, 0.3), (1.5, 0.3))
         ceiling = 0.5 * min(1.5 * s, _HIGHEST) ** 2 + max(0.0, -zeta) * 0.32 + math.log1p(float(start.max()) / s**2)
-        edges = self._decay_edges(theta, -60.0 - ceiling)  # X is below the ceiling everywhere: what lies outside counts e^-60
+        edges = self._decay_edges(theta, -60.0 - ceiling, cut)  # X is below the ceiling everywhere: what lies outside counts e^-60
         log_a, share = self.log_a(edges), self.share(edges)
         log_f = -0.5 * edges * edges + zeta * log_a - _HALF_LOG_TAU
         width = np.diff(edges)
         low, high = share[:-1], share[1:]
         product = np.minimum(0.25, high * (1 - low))
-        table = self.moments(np.array([theta]))
-        least_k, most_k = float(table.moment[0] - table.error[0]), float(table.moment[0] + table.error[0])
+        if log_moment is None:
+            table = self.moment_table(np.array([theta]))
+            least_k, most_k = float(table.moment[0] - table.error[0]), float(table.moment[0] + table.error[0])
+        else:
+            least_k, most_k = log_moment - 1e-9, log_moment + 1e-9
         sag = width**2 / 8
         above = np.maximum(log_f[:-1], log_f[1:]) + (1.0 + max(0.0, -zeta) * product / s**2) * sag
         under = np.minimum(log_f[:-1], log_f[1:]) - np.maximum(0.0, zeta * product / s**2 - 1.0) * sag
@@ -269,6 +290,9 @@ class SampledGaussianNodes:
                 x += 0.5 * zeta * np.log1p(-2 * np.minimum(low * (1 - low), high * (1 - high)) * (1 - np.cos(left)))
             else:
                 x += 0.5 * zeta * np.log1p(-2 * product * (1 - np.cos(right)))
+            if math.isfinite(cut):
+                last = edges[1:] > cut - 1.0
+                x[:, last] = (0.5 * (s * right) ** 2 + np.log1p(slope + s * right))[:, last]
             gain = np.expm1(np.minimum(x, 700.0))
             total = np.where(gain > 0, gain * most, gain * least).sum(axis=1) + 1e-24
             best = np.minimum(best, np.log1p(np.maximum(total * np.where(total < 0, 1 - 1e-9, 1 + 1e-9), -1 + 1e-300)))

@@ -5,6 +5,7 @@ needed their certified intervals are intersected:
 
     closed form          one step: the law's own profile
     inversion            smooth losses: the contour sum of inversion.py
+    split by jumps       one rare large loss carries delta: jumps.py
     lattice              anything with a profile: the tilted lattice of lattice.py
     Chernoff             always: delta(eps) <= c(t) exp(K(t) - t eps), c(t) = t^t / (1 + t)^(1 + t)
 
@@ -15,10 +16,10 @@ error and never by subtracting rounded logarithms.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dptally.accounting import renyi
-from dptally.accounting.certified import closed, inversion
+from dptally.accounting.certified import closed, inversion, jumps
 from dptally.accounting.moments import infinity_mass, log_moment_upper
 from dptally.interval import Interval
 from dptally.law import Composition
@@ -98,15 +99,25 @@ def _log_delta(composition: Composition, epsilon: float) -> tuple[float, float, 
         return -math.inf, -math.inf, "epsilon is the largest possible loss"
     if composition.steps == 1:
         return *closed.log_delta(composition.parts[0][0], epsilon), "closed form"
+    low, high, method = -math.inf, 0.0, "Chernoff"
+    for found, name in _log_delta_routes(composition, epsilon):
+        found_low, found_high, rate = found.log_delta(epsilon)
+        if found_low > low or found_high < high:
+            low, high, method = max(low, found_low), min(high, found_high), name
+        if high - low <= _SHARP * max(1.0, rate * epsilon):
+            return low, high, method
+    bound, _ = renyi.best_delta(lambda t: log_moment_upper(composition, t), epsilon)
+    return low, min(high, bound), method
+
+
+def _log_delta_routes(composition: Composition, epsilon: float) -> Iterator[tuple[inversion.Profiled, str]]:
+    """The numerical methods that may answer, the usually best first."""
     found = inversion.for_epsilon(composition, epsilon)
     if found is not None:
-        low, high, rate = found.log_delta(epsilon)
-        if high - low <= _SHARP * max(1.0, rate * epsilon):
-            return low, high, "inversion"
-    else:
-        low, high = -math.inf, 0.0
+        yield found, "inversion"
     bound, _ = renyi.best_delta(lambda t: log_moment_upper(composition, t), epsilon)
-    return low, min(high, bound), "inversion" if found is not None else "Chernoff"
+    for split in jumps.for_epsilon(composition, epsilon, bound):
+        yield split, "inversion, split by jumps"
 
 
 def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -> tuple[float, float, str]:
@@ -119,11 +130,25 @@ def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -
         return low, up(supremum, 4), method
     if composition.steps == 1:
         return *closed.epsilon(composition.parts[0][0], log_target), "closed form"
-    found = inversion.for_delta(composition, log_target[0])
-    low, high = 0.0, math.inf
-    if found is not None:
-        low, high = inversion.epsilon(found, log_target)
+    low, high, method = 0.0, max(0.0, composition.supremum), "Chernoff"
+    for found, name in _epsilon_routes(composition, log_target[0]):
+        found_low, found_high = inversion.epsilon(found, log_target)
+        if found_low > low or found_high < high:
+            low, high, method = max(low, found_low), min(high, found_high), name
         if high - low <= _SHARP * high:
-            return low, high, "inversion"
-    bound, _ = renyi.best_epsilon(lambda t: log_moment_upper(composition, t), max(math.exp(log_target[0]), 1e-308))
-    return low, min(high, bound, max(0.0, composition.supremum)), "inversion" if found is not None else "Chernoff"
+            return low, high, method
+    return low, min(high, _chernoff_epsilon(composition, log_target[0])), method
+
+
+def _epsilon_routes(composition: Composition, log_delta: float) -> Iterator[tuple[inversion.Profiled, str]]:
+    """The numerical methods that may answer, the usually best first."""
+    found = inversion.for_delta(composition, log_delta)
+    if found is not None:
+        yield found, "inversion"
+    for split in jumps.for_delta(composition, log_delta, _chernoff_epsilon(composition, log_delta)):
+        yield split, "inversion, split by jumps"
+
+
+def _chernoff_epsilon(composition: Composition, log_delta: float) -> float:
+    bound, _ = renyi.best_epsilon(lambda t: log_moment_upper(composition, t), max(math.exp(log_delta), 1e-308))
+    return bound

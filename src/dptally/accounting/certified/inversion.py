@@ -12,21 +12,24 @@ e^{K - theta eps}: delta = 1e-300 is as easy as 1e-5. Derivations: docs/certific
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dptally.law import Composition
-from dptally.law.characteristic import Characteristic, MomentTable
+from dptally.law.characteristic import Characteristic, MomentTable, Transformable
 from dptally.numerics.complexes import log1p_complex
 from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-__all__ = ["Inversion", "invert"]
+__all__ = ["Inversion", "epsilon", "for_delta", "for_epsilon", "invert"]
+
+Losses = Sequence[tuple[Transformable, int]]
 
 #: tilts at which K is tabulated, block after block until the saddle is passed: ratio sqrt 2, from 1e-4
 _BLOCKS = tuple(2.0 ** (np.arange(a, b) / 2.0) for a, b in ((-26, 7), (7, 13), (13, 19), (19, 25), (25, 31), (31, 41)))
@@ -91,23 +94,23 @@ class Inversion:
         return low, min(high, 0.0), rate
 
 
-def tabulate_at(composition: Composition, theta: Floats) -> MomentTable:
+def tabulate_at(parts: Losses, theta: Floats) -> MomentTable:
     """K of the whole composition at these tilts."""
     moment, error, first, second = np.zeros((4, len(theta)))
-    for law, count in composition.parts:
+    for law, count in parts:
         table = law.moment_table(theta)
         moment += count * table.moment
         error += count * (table.error + 2 * EPS * np.abs(table.moment))
         first += count * table.first
         second += count * table.second
-    return MomentTable(theta, moment, error + EPS * len(composition.parts) * np.abs(moment), first, second)
+    return MomentTable(theta, moment, error + EPS * len(parts) * np.abs(moment), first, second)
 
 
-def tabulate(composition: Composition, passed: Callable[[MomentTable], bool]) -> MomentTable:
+def tabulate(parts: Losses, passed: Callable[[MomentTable], bool]) -> MomentTable:
     """K at increasing tilts, until ``passed`` says that the table reaches far enough or K becomes infinite."""
     columns = np.zeros((5, 0))
     for theta in _BLOCKS:
-        block = tabulate_at(composition, theta)
+        block = tabulate_at(parts, theta)
         rows = np.array([block.theta, block.moment, block.error, block.first, block.second])
         keep = np.isfinite(rows).all(axis=0)
         columns = np.concatenate((columns, rows[:, keep]), axis=1)
@@ -135,25 +138,25 @@ def _crossing(theta: Floats, value: Floats) -> float:
     return float(theta[i - 1] * (theta[i] / theta[i - 1]) ** share)
 
 
-def _log_size(table: MomentTable) -> Floats:
+def saddle_log_size(table: MomentTable) -> Floats:
     """The saddle-point approximation of log delta at the eps whose saddle is theta."""
     theta = table.theta
     spread = np.maximum(table.second, 0.0) + theta**-2 + (1 + theta) ** -2
-    return np.asarray(table.moment - theta * _saddle_epsilon(table) - np.log(theta * (1 + theta)) - 0.5 * np.log(2 * np.pi * spread))
+    return np.asarray(table.moment - theta * saddle_epsilon(table) - np.log(theta * (1 + theta)) - 0.5 * np.log(2 * np.pi * spread))
 
 
-def _saddle_epsilon(table: MomentTable) -> Floats:
+def saddle_epsilon(table: MomentTable) -> Floats:
     return np.asarray(table.first - 1 / table.theta - 1 / (1 + table.theta))
 
 
 def saddle_for_delta(table: MomentTable, log_delta: float) -> float:
     """theta whose saddle-point approximation of delta is the target. Any theta is valid; this one is efficient."""
-    return _crossing(table.theta, _log_size(table) - log_delta)
+    return _crossing(table.theta, saddle_log_size(table) - log_delta)
 
 
 def saddle_for_epsilon(table: MomentTable, epsilon: float) -> float:
     """theta that minimises K - theta eps - log theta(1 + theta)."""
-    return _crossing(table.theta, epsilon - _saddle_epsilon(table))
+    return _crossing(table.theta, epsilon - saddle_epsilon(table))
 
 
 def _period(tilts: MomentTable, theta: float, log_moment: float, epsilon: float, log_size: float) -> float:
@@ -169,12 +172,12 @@ def _period(tilts: MomentTable, theta: float, log_moment: float, epsilon: float,
 Parts = list[tuple[Characteristic, int]]
 
 
-def _cut_off(composition: Composition, theta: float, guess: float, log_tolerance: float) -> tuple[float, float]:
+def _cut_off(parts: Losses, theta: float, guess: float, log_tolerance: float) -> tuple[float, float]:
     """(U, log B) with |phi| <= B for every u >= U: the first U on a geometric grid with B / U below the tolerance."""
     for start in (guess, 5 * guess, 25 * guess, 125 * guess, 625 * guess):
         u = start * 1.25 ** np.arange(8.0)
         total = np.zeros_like(u)
-        for law, count in composition.parts:
+        for law, count in parts:
             total += count * law.log_decay(theta, u)
         good = np.nonzero(total - np.log(u) <= log_tolerance)[0]
         if good.size:
@@ -182,13 +185,13 @@ def _cut_off(composition: Composition, theta: float, guess: float, log_tolerance
     return float(u[-1]), float(total[-1])
 
 
-def invert(composition: Composition, tilts: MomentTable, at: MomentTable, epsilon: float | None = None) -> Inversion | None:
+def invert(parts: Losses, tilts: MomentTable, at: MomentTable, epsilon: float | None = None) -> Inversion | None:
     """Nodes at the tilt of the one-row table ``at``, good for eps near ``epsilon`` (default: the saddle's).
 
     None where the error bounds cannot be met.
     """
     theta, moment, variance, centre = (float(x[0]) for x in (at.theta, at.moment, at.second, at.first))
-    log_count = math.log(composition.steps)
+    log_count = math.log(sum(count for _, count in parts))
     spread = variance + theta**-2 + (1 + theta) ** -2
     saddle = centre - 1 / theta - 1 / (1 + theta)
     eps = saddle if epsilon is None else epsilon
@@ -197,23 +200,23 @@ def invert(composition: Composition, tilts: MomentTable, at: MomentTable, epsilo
     if not math.isfinite(period):
         return None
     log_cut = math.log(_RELATIVE) + log_size
-    cut, log_bound = _cut_off(composition, theta, math.sqrt(2 * max(1.0, -log_cut) / max(variance, 1e-300)), log_cut)
+    cut, log_bound = _cut_off(parts, theta, math.sqrt(2 * max(1.0, -log_cut) / max(variance, 1e-300)), log_cut)
     step = 2 * math.pi / period
     number = math.ceil(cut / step) + 1
     if number > _MOST_TERMS:
         return None
-    main = _characteristics(composition, theta, step * number, math.log(1e-15) - log_count)
+    main = _characteristics(parts, theta, step * number, math.log(1e-15) - log_count)
     return None if main is None else _assemble(main, tilts, theta, step, number, log_bound, saddle)
 
 
-def _characteristics(composition: Composition, theta: float, reach: float, log_tolerance: float) -> Parts | None:
-    parts = []
-    for law, count in composition.parts:
+def _characteristics(parts: Losses, theta: float, reach: float, log_tolerance: float) -> Parts | None:
+    built = []
+    for law, count in parts:
         char = law.characteristic(theta, reach, log_tolerance)
         if char is None:
             return None
-        parts.append((char, count))
-    return parts
+        built.append((char, count))
+    return built
 
 
 def _assemble(
@@ -282,34 +285,55 @@ def for_epsilon(composition: Composition, epsilon: float) -> Inversion | None:
 def _located(composition: Composition, locate: Callable[[MomentTable], float], epsilon: float | None) -> Inversion | None:
     if not all(type(law).has_characteristic for law, _ in composition.parts):
         return None
-    table = tabulate(composition, lambda rows: 3 * locate(rows) < rows.theta[-1])
+    parts = composition.parts
+    table = tabulate(parts, lambda rows: 3 * locate(rows) < rows.theta[-1])
     if len(table.theta) < 2:
         return None
-    fine = tabulate_at(composition, locate(table) * _AROUND)
+    fine = tabulate_at(parts, locate(table) * _AROUND)
     if not np.isfinite(fine.moment).all():
         return None
-    at = tabulate_at(composition, np.array([locate(fine)]))
-    return invert(composition, merged(table, fine), at, epsilon)
+    at = tabulate_at(parts, np.array([locate(fine)]))
+    return invert(parts, merged(table, fine), at, epsilon)
 
 
-def epsilon(found: Inversion, log_target: tuple[float, float]) -> tuple[float, float]:
+class Profiled(Protocol):
+    """Anything that bounds log delta(eps): one contour, or a sum of several."""
+
+    @property
+    def saddle(self) -> float: ...
+
+    def estimate(self, epsilon: float) -> float: ...
+
+    def log_delta(self, epsilon: float) -> tuple[float, float, float]: ...
+
+
+def solve(found: Profiled, log_delta: float) -> float | None:
+    """The eps at which the estimate takes this value, by Newton's method; None where it fails."""
+    eps = found.saddle
+    for _ in range(40):
+        rate = found.log_delta(eps)[2]
+        estimate = found.estimate(eps)
+        if not (math.isfinite(estimate) and rate > 0):
+            return None
+        move = (estimate - log_delta) / rate
+        eps += move
+        if abs(move) <= 1e-14 * abs(eps):
+            break
+    return eps
+
+
+def epsilon(found: Profiled, log_target: tuple[float, float]) -> tuple[float, float]:
     """Certified bounds of the smallest eps >= 0 with delta(eps) at most a target that lies in ``log_target`` (logarithms).
 
     The estimate may be sloppy: an upper end is accepted only when the certified upper bound of delta there is below the
     target, a lower end only when the certified lower bound is above it.
     """
-    middle = 0.5 * (log_target[0] + log_target[1])
-    eps = found.saddle
-    for _ in range(40):
-        low, high, rate = found.log_delta(eps)
-        estimate = found.estimate(eps)
-        if not math.isfinite(estimate):
-            return 0.0, math.inf
-        move = (estimate - middle) / rate
-        eps += move
-        if abs(move) <= 1e-14 * abs(eps):
-            break
+    eps = solve(found, 0.5 * (log_target[0] + log_target[1]))
+    if eps is None:
+        return 0.0, math.inf
     low, high, rate = found.log_delta(eps)
+    if not rate > 0:
+        return 0.0, math.inf
     upper = _pushed(lambda x: found.log_delta(x)[1] <= log_target[0], eps, (high - log_target[0]) / rate, 1.0)
     lower = _pushed(lambda x: found.log_delta(x)[0] > log_target[1], eps, (log_target[1] - low) / rate, -1.0)
     return (max(0.0, lower) if lower is not None else 0.0), (max(0.0, upper) if upper is not None else math.inf)
