@@ -32,7 +32,7 @@ from dptally.ledger.entries import (
     spend_body,
     state_of,
 )
-from dptally.ledger.journal import Journal, find_keys, load_books, save_books, settlement
+from dptally.ledger.journal import Journal, find_keys, load_books, save_books, settlements
 from dptally.ledger.schema import accounts
 from dptally.ledger.status import exceeded
 from dptally.ledger.terms import Terms
@@ -69,7 +69,7 @@ def replayed(
     found = find_keys(connection, dataset, (one.key for one in asked))
     if any(one.key not in found for one in asked):
         return None
-    return [_known(connection, dataset, terms, one, *found[one.key]) for one in asked]
+    return _answers(connection, dataset, terms, asked, found)
 
 
 def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> list[tuple[Entry, bool]]:
@@ -96,10 +96,7 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
         hashes = journal.append([("spend", key, None, body) for key, body in bodies])
         save_books(connection, dataset, before, books)
         found |= {key: (json.loads(body), digest) for (key, body), digest in zip(bodies, hashes, strict=True)}
-    new = {key for key, _ in bodies}
-    return [
-        _known(connection, dataset, terms, one, *found[one.key], settled=one.key not in new) for one in asked
-    ]
+    return _answers(connection, dataset, terms, asked, found)
 
 
 def check_request(
@@ -135,21 +132,25 @@ def _has_analyst_caps(connection: sa.Connection, dataset: str) -> bool:
     return connection.execute(sa.select(sa.literal(1)).where(*capped).limit(1)).first() is not None
 
 
-def _known(
+def _answers(
     connection: sa.Connection,
     dataset: str,
     terms: Terms,
-    one: Asked,
-    body: Mapping[str, Any],
-    digest: str,
-    settled: bool = True,
-) -> tuple[Entry, bool]:
-    """The entry that holds the request's key; a different request under the same key is refused."""
-    differs = differences(body, one.request, one.plan_json)
-    if differs:
-        raise KeyReused(dataset, str(one.request.key), differs)
-    end = settlement(connection, dataset, body["seq"]) if settled else None
-    return entry_of(dataset, terms, body, digest, end), body["call"] != one.call
+    asked: Sequence[Asked],
+    found: Mapping[str, tuple[Mapping[str, Any], str]],
+) -> list[tuple[Entry, bool]]:
+    """The entries that hold the requests' keys; a different request under the same key is refused."""
+    answers = []
+    old = (body["seq"] for one in asked for body, _ in [found[one.key]] if body["call"] != one.call)
+    ends = settlements(connection, dataset, old)
+    for one in asked:
+        body, digest = found[one.key]
+        differs = differences(body, one.request, one.plan_json)
+        if differs:
+            raise KeyReused(dataset, str(one.request.key), differs)
+        entry = entry_of(dataset, terms, body, digest, ends.get(body["seq"]))
+        answers.append((entry, body["call"] != one.call))
+    return answers
 
 
 def entry_of(
@@ -185,8 +186,9 @@ def settle(connection: sa.Connection, dataset: str, endings: Sequence[tuple[Entr
     at = now()
     rows: list[tuple[str, str | None, int | None, str]] = []
     late: list[str] = []
+    ends = settlements(connection, dataset, (entry.number for entry, _, _ in endings))
     for entry, state, value in endings:
-        end = settlement(connection, dataset, entry.number)
+        end = ends.get(entry.number)
         if end is not None:
             if end["state"] != state or end.get("value") != value:
                 raise NotReleasable(

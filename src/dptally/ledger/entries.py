@@ -15,6 +15,7 @@ from dptally.errors import InvalidArgument, InvalidType
 from dptally.ledger.chain import canonical
 from dptally.ledger.terms import amount_from_json, amount_to_json
 from dptally.ledger.units import Amount
+from dptally.mechanisms.json import from_json, to_json
 from dptally.mechanisms.mechanism import Mechanism
 
 __all__ = ["Entry", "Request", "State", "name", "prose", "settle_body", "spend_body"]
@@ -181,18 +182,8 @@ def cost_of(spend: Mapping[str, Any]) -> Amount:
     return amount_from_json(spend["cost"])
 
 
-def plan_to_json(plan: Mechanism) -> str:
-    from dptally.mechanisms import to_json
-
-    document = to_json(plan)
-    return document if isinstance(document, str) else canonical(document)
-
-
-@lru_cache(maxsize=1024)
-def plan_from_json(text: str) -> Mechanism:
-    from dptally.mechanisms import from_json
-
-    return from_json(text)
+plan_to_json = lru_cache(maxsize=1024)(to_json)
+plan_from_json = lru_cache(maxsize=1024)(from_json)
 
 
 # -- texts ---------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -18,7 +18,9 @@ from dptally.ledger.schema import accounts, datasets, entries, slots
 from dptally.ledger.terms import Terms, amount_from_json, amount_to_json
 from dptally.ledger.units import Amount
 
-__all__ = ["REGISTER", "Journal", "find_keys", "load_books", "read_terms", "save_books", "settlement"]
+__all__ = ["REGISTER", "Journal", "find_keys", "load_books", "read_terms", "save_books", "settlements"]
+
+T = TypeVar("T")
 
 REGISTER = ""  # the chain that lists the datasets
 
@@ -98,8 +100,9 @@ _ADVANCE = (
 _KEYS = sa.select(entries.c.key, entries.c.body, entries.c.hash).where(
     entries.c.dataset == sa.bindparam("dataset"), entries.c.key.in_(sa.bindparam("keys", expanding=True))
 )
-_SETTLED = sa.select(entries.c.body).where(
-    entries.c.dataset == sa.bindparam("dataset"), entries.c.settles == sa.bindparam("number")
+_SETTLED = sa.select(entries.c.settles, entries.c.body).where(
+    entries.c.dataset == sa.bindparam("dataset"),
+    entries.c.settles.in_(sa.bindparam("numbers", expanding=True)),
 )
 _HOLDERS = sa.select(accounts.c.holder, accounts.c.caps, accounts.c.amounts).where(
     accounts.c.dataset == sa.bindparam("dataset"),
@@ -124,20 +127,20 @@ def find_keys(
     connection: sa.Connection, dataset: str, keys: Iterable[str]
 ) -> dict[str, tuple[dict[str, Any], str]]:
     """The spends that hold these keys: key -> (body, hash)."""
-    wanted = sorted(set(keys))
     found = {}
-    for start in range(0, len(wanted), 500):
-        for key, body, digest in connection.execute(
-            _KEYS, {"dataset": dataset, "keys": wanted[start : start + 500]}
-        ):
+    for chunk in _chunks(sorted(set(keys))):
+        for key, body, digest in connection.execute(_KEYS, {"dataset": dataset, "keys": chunk}):
             found[key] = (json.loads(body), digest)
     return found
 
 
-def settlement(connection: sa.Connection, dataset: str, number: int) -> dict[str, Any] | None:
-    """How the spend of this number ended, if it has."""
-    body = connection.execute(_SETTLED, {"dataset": dataset, "number": number}).scalar_one_or_none()
-    return None if body is None else dict(json.loads(body))
+def settlements(connection: sa.Connection, dataset: str, numbers: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """How the spends of these numbers ended, those that have."""
+    found = {}
+    for chunk in _chunks(sorted(set(numbers))):
+        for number, body in connection.execute(_SETTLED, {"dataset": dataset, "numbers": chunk}):
+            found[number] = json.loads(body)
+    return found
 
 
 # -- totals --------------------------------------------------------------------------------------------------
@@ -243,5 +246,5 @@ def _amount(text: str) -> Amount:
     return amount_from_json(json.loads(text))
 
 
-def _chunks(values: Sequence[str]) -> Iterable[list[str]]:
+def _chunks(values: Sequence[T]) -> Iterable[list[T]]:
     return (list(values[start : start + 500]) for start in range(0, len(values), 500))

@@ -50,7 +50,9 @@ def prepare(store: Store) -> str:
 def _identity(connection: sa.Connection) -> tuple[str, int] | None:
     if not sa.inspect(connection).has_table(schema.meta.name):
         return None
-    rows = dict(connection.execute(sa.select(schema.meta.c.name, schema.meta.c.value)).tuples().all())
+    rows = {
+        row.name: row.value for row in connection.execute(sa.select(schema.meta.c.name, schema.meta.c.value))
+    }
     if not rows:
         return None
     try:

@@ -26,7 +26,7 @@ __all__ = ["Store"]
 
 T = TypeVar("T")
 _ATTEMPTS = 8  # of a transaction that lost a race or its connection
-_RETRIED = ("40001", "40P01", "55P03")  # PostgreSQL: serialization failure, deadlock, lock not available
+_RETRIED = ("40001", "40P01")  # PostgreSQL: serialization failure, deadlock
 _SQLITE_FULL = 2
 
 
@@ -85,9 +85,10 @@ class Store:
 
     def _write_once(self, work: Callable[[sa.Connection], T]) -> T:
         self._after_fork()
+        options: dict[str, Any] = {"dptally_write": True} if self.sqlite else {"isolation_level": "READ COMMITTED"}
         with (
             _plain_words(),
-            self.engine.connect().execution_options(dptally_write=True) as connection,
+            self.engine.connect().execution_options(**options) as connection,
             connection.begin(),
         ):
             return work(connection)
@@ -123,7 +124,9 @@ class Store:
         if not Path(path).absolute().parent.is_dir():
             raise LedgerUnavailable(f"the directory of {path!r} does not exist; nothing was created")
         mode = "ro" if self.read_only else "rwc"
-        address = f"sqlite:///file:{quote(str(Path(path).absolute()))}?mode={mode}&uri=true"
+        address = sa.URL.create(
+            "sqlite", database=f"file:{quote(str(Path(path).absolute()))}", query={"mode": mode, "uri": "true"}
+        )
         engine = sa.create_engine(address, connect_args={"timeout": self._timeout})
 
         @event.listens_for(engine, "connect")
@@ -159,17 +162,17 @@ class Store:
             raise MissingExtra("psycopg", "postgres") from None
         url = self._url.set(drivername="postgresql+psycopg")
         engine = sa.create_engine(
-            url, pool_pre_ping=True, connect_args={"connect_timeout": max(2, int(self._timeout))}
+            url,
+            pool_pre_ping=True,
+            connect_args={"connect_timeout": max(2, int(self._timeout))},
+            execution_options={"postgresql_readonly": True} if self.read_only else {},
         )
 
         @event.listens_for(engine, "connect")
         def _prepare(connection: Any, _record: object) -> None:
             connection.autocommit = True
-            connection.execute("SET default_transaction_isolation TO 'read committed'")
             connection.execute(f"SET lock_timeout TO {int(1000 * self._timeout)}")
             connection.execute("SET synchronous_commit TO on")
-            if self.read_only:
-                connection.execute("SET default_transaction_read_only TO on")
             connection.autocommit = False
 
         return engine

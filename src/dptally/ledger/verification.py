@@ -71,14 +71,13 @@ class _Chain:
             or body.get("dataset", REGISTER) != self.dataset
         ):
             raise self.broken("its columns do not agree with its signed content")
+        wanted = key_column(body["key"], body["call"]) if kind == "spend" else None
+        if key != wanted or settles != (body["of"] if kind == "settle" else None):
+            raise self.broken("its key or what it settles does not agree with its signed content")
         if kind == "spend":
-            if key != key_column(body["key"], body["call"]) or settles is not None:
-                raise self.broken("its key does not agree with its signed content")
             self._spend(body)
         elif kind == "settle":
-            if settles != body["of"] or key is not None or body["state"] not in _STATES:
-                raise self.broken("it does not agree with its signed content")
-            if settles not in self.unsettled:
+            if settles not in self.unsettled or body["state"] not in _STATES:
                 raise self.broken(f"it settles entry {settles}, which is not an open spend")
             self.unsettled.discard(settles)
         elif kind == "limit" and self.books is not None:
@@ -86,7 +85,7 @@ class _Chain:
             self.books.spent.setdefault(body["holder"], self.books.zero)
         elif kind == "register" and self.books is None:
             self.terms[body["name"]] = body["terms"]
-        elif kind != "migrate":
+        elif kind != "migrate" or self.books is not None:
             raise self.broken(f"an entry of type {kind!r} does not belong here")
 
     def _spend(self, body: dict[str, Any]) -> None:
@@ -116,14 +115,14 @@ def dataset_chain(ledger: str, dataset: str, terms_json: str) -> _Chain:
 def verify(connection: sa.Connection, ledger: str) -> Verified:
     """Follow every chain of the store in one snapshot."""
     _check_file(connection)
-    identity = dict(connection.execute(sa.select(meta.c.name, meta.c.value)).tuples().all())
+    identity = {row.name: row.value for row in connection.execute(sa.select(meta.c.name, meta.c.value))}
     if identity != {"ledger": ledger, "schema": str(VERSION)}:
         raise ChainBroken(REGISTER, None, "the ledger's identity was changed")
     remembered = {row.name: row for row in connection.execute(sa.select(datasets))}
     register = _Chain(REGISTER, genesis(ledger, REGISTER))
     _follow(connection, register)
     _compare_head(register, remembered.get(REGISTER))
-    if set(register.terms) != set(remembered) - {REGISTER}:
+    if remembered[REGISTER].terms != "{}" or set(register.terms) != set(remembered) - {REGISTER}:
         raise ChainBroken(REGISTER, None, "the datasets are not those that were registered")
     total, chains = register.length, {REGISTER: (register.length, register.hash)}
     for dataset, terms_json in register.terms.items():
