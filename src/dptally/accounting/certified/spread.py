@@ -151,6 +151,13 @@ class Table:
     def last(self) -> float:
         return self.offset + self.step * self.cells
 
+    def from_node(self, node: int) -> Table:
+        """The same table without its first nodes."""
+        skip = node * SUBCELLS
+        bends = tuple((k - skip, mass) for k, mass in self.bends if k >= skip)
+        start = self.offset + self.step * node
+        return Table(self.law, start, self.step, self.cells - node, self.lower[skip:], self.upper[skip:], bends, self.shift)
+
 
 def upper_spread(table: Table) -> Spread:
     """A lattice measure with a profile certainly above the law's: chords of the profile (section 2)."""
@@ -176,11 +183,12 @@ def upper_spread(table: Table) -> Spread:
     return Spread(table.offset, step, masses, tilt, max(lack, -1.0) + error, beyond, shift=table.shift)
 
 
-def lower_spread(table: Table) -> Spread | None:
+def lower_spread(table: Table, *, trimmed: bool = False) -> Spread | None:
     """A lattice measure with a profile certainly below the law's, also second order in the step (section 4).
 
     Chords lowered by the depth c to which the profile can sag below them, then made convex by taking the greatest convex
-    minorant (clipping negative masses instead would be invalid). None where no positive measure passes the check.
+    minorant (clipping negative masses instead would be invalid). Losses below node 0 are gathered into it, or left out
+    altogether (``trimmed``). None where no positive measure passes the check.
     """
     law, step, cells = table.law, table.step, table.cells
     view = _Cells.of(table)
@@ -189,30 +197,48 @@ def lower_spread(table: Table) -> Spread | None:
     lowered[:-1] = depth
     alive = np.where(view.base > -math.inf, view.base, -1e4)
     lowered[1:-1] = np.maximum(lowered[1:-1], depth[:-1] * np.exp(np.clip(alive[:-2] - alive[1:-1], -700, 700)))
-    lowered[0] = 0.0
-    if cells > 1:
-        lowered[1] = depth[1]
+    if not trimmed and cells > 1:
+        lowered[:2] = 0.0, depth[1]
+    # C less its value at the last node is convex, below C, and ends at zero
+    lowered += np.exp(np.minimum(view.base[-1] - alive, 0.0)) if view.base[-1] > -math.inf else 0.0
     with np.errstate(divide="ignore"):
         curve = view.base + np.log1p(-np.minimum(lowered, 1.0))
-    room = -math.expm1(table.offset) - law.infinity_mass  # m - y <= C(y): the line that the first stretch may not cross
-    log_room = math.log(room) - 4 * EPS * (1 / room) if room > 0 else -math.inf
+    # to the left of node 0 a line from (0, top) to (y_0, room) lies below C
+    log_limit, log_room = _first_secant(table) if trimmed else _total_mass_line(table)
     curve[0] = min(curve[0], log_room)
     if not curve[0] > -math.inf:
         return None
-    view.open(curve)
+    log_top = log_limit
+    if trimmed:  # the curve's own first line, carried on to y = 0
+        log_top = min(log_limit, float(curve[0]) + math.log1p(-math.expm1(float(curve[1] - curve[0])) / math.expm1(step)))
+    else:
+        view.open(curve)
     view.close(curve)
-    log_top = _log_mass(law, lower=True)
     tilt = _tilt(curve, step)
     masses = _masses(curve, step, log_top, tilt)
     x = step * np.arange(cells + 1)
     with np.errstate(divide="ignore"):
         logs = np.log(profile_at_nodes(masses, step, tilt)) - tilt * x
-    excess = max(_log_total(masses, step, tilt) - log_top, float(logs[0]) - log_room, view.excess(logs))
+    excess = max(_log_total(masses, step, tilt) - log_limit, float(logs[0]) - log_room, view.excess(logs))
     if not excess < 1.0:
         return None
     sizes = np.abs(view.base[view.base > -math.inf])
     error = profile_error(cells + 1, step, tilt) + EPS * (32 + float(sizes.max()) + 2 * tilt * x[-1])
     return Spread(table.offset, step, masses, tilt, -max(excess, -1.0) - error, shift=table.shift)
+
+
+def _total_mass_line(table: Table) -> tuple[float, float]:
+    """(log of the total mass m, log of m - y at node 0), rounded down: C(y) >= m - y because Q has mass at most 1."""
+    room = -math.expm1(table.offset) - table.law.infinity_mass
+    log_room = math.log(room) - 4 * EPS / room if room > 0 else -math.inf
+    return _log_mass(table.law, lower=True), log_room
+
+
+def _first_secant(table: Table) -> tuple[float, float]:
+    """(log of the secant of the first subcell carried on to y = 0, log C at node 0), rounded down."""
+    part = math.expm1(table.step / SUBCELLS)
+    fall = -math.expm1(min(float(table.upper[1] - table.lower[0]), 0.0)) * (1 - 8 * table.shift / part) - 16 * EPS
+    return float(table.lower[0]) + math.log1p(max(fall, 0.0) / part) - 8 * EPS, float(table.lower[0])
 
 
 def _log_mass(law: Law, *, lower: bool = False) -> float:
@@ -247,11 +273,18 @@ def _masses(curve: Floats, step: float, log_top: float, tilt: float) -> Floats:
         right = np.append(step * keep[1:], step * end) - step * keep
         before = np.append(log_top, curve[keep[:-1]]) - curve[keep]
         after = np.append(curve[keep[1:]], -math.inf) - curve[keep]
-        relative = np.expm1(after) / np.expm1(right) - np.expm1(np.minimum(before, 700)) / np.expm1(left)
-        good = relative >= 0
-        if good.all():
+        up, down = np.expm1(right), -np.expm1(left)
+        relative = np.expm1(after) / up + np.expm1(np.minimum(before, 700)) / down
+        # bends within the noise of the profile are dropped too, but only every other one: the check has the last word
+        noise = (4e-15 + 2 * EPS * np.abs(curve[keep])) * (1 / up + 1 / down)
+        drop = relative < 0
+        faint = ~drop & (relative < noise)
+        faint[::2] = False
+        drop |= faint
+        drop[0] &= relative[0] < 0
+        if not drop.any():
             break
-        keep = keep[good]
+        keep = keep[~drop]
         if not keep.size:
             break
     masses = np.zeros(len(curve))
