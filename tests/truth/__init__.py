@@ -1,8 +1,8 @@
 """Rigorous references in ball arithmetic (python-flint), independent of the library's own numerics.
 
-Every function takes exact inputs (a float means that double, a string the decimal written) and returns an ``arb``
-ball that contains the truth; ``floats(ball)`` gives the outward-rounded pair of doubles. ``epsilon_is_within``
-checks an interval of epsilon without solving for it.
+Every function takes exact inputs (a float means that double, a string the decimal written) and returns an
+``arb`` ball that contains the truth; ``floats(ball)`` gives the outward-rounded pair of doubles.
+``epsilon_is_within`` checks an interval of epsilon without solving for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def sampled_gaussian_delta(
 ) -> arb:
     """delta(eps) of ``steps`` Poisson-sampled Gaussians in one direction, "remove" or "add".
 
-    Closed form for one step or q = 1; otherwise inversion: slow, or refused (ArithmeticError), below some 30 steps.
+    Closed form for one step or q = 1; otherwise inversion: slow, or refused (ArithmeticError), below some 30
+    steps.
     """
     if ball(q) == 1:
         return sigma_delta(sigma, epsilon, steps)
@@ -45,7 +46,8 @@ def sampled_gaussian_delta(
 
 
 def epsilon_is_within(lower: float, upper: float, delta: Number, *delta_of: Callable[[float], arb]) -> bool:
-    """Whether the smallest epsilon >= 0 with every delta_of(epsilon) <= delta certainly lies in [lower, upper].
+    """Whether the smallest epsilon >= 0 with every delta_of(epsilon) <= delta certainly lies in [lower,
+    upper].
 
     delta_of is non-increasing, so it is enough that delta_of(upper) <= delta for every direction, and that
     delta_of(lower) >= delta for one of them (or lower <= 0).

@@ -26,7 +26,9 @@ def precision(bits: int) -> Iterator[None]:
 
 
 def ball(value: Number) -> arb:
-    """The exact number meant: a float is the double itself, a string or Fraction the decimal or ratio written."""
+    """The exact number meant: a float is the double itself, a string or Fraction the decimal or ratio
+    written.
+    """
     if isinstance(value, Fraction):
         return arb(fmpq(value.numerator, value.denominator))
     return value if isinstance(value, arb) else arb(value)

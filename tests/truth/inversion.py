@@ -2,8 +2,8 @@
 
 With K = sum of T_j log M_j and a tilt theta > 0,
     delta(eps) = e^{K(theta) - theta eps} / (2 pi) * int phi(u) e^{-iu eps} / ((theta+iu)(theta+1+iu)) du,
-phi(u) = prod (M_j(theta+iu) / M_j(theta))^{T_j}. The trapezoid sum of step D = 2 pi / P equals the sum over m of
-the tilted delta(eps + m P) (Poisson summation), every term >= 0, so
+phi(u) = prod (M_j(theta+iu) / M_j(theta))^{T_j}. The trapezoid sum of step D = 2 pi / P equals the sum over
+m of the tilted delta(eps + m P) (Poisson summation), every term >= 0, so
     truth <= sum + tail   and   truth >= sum - alias - tail.
 The parameters (tilt, period, cut-off, spacing) come from plain floats and may be poor; the errors are balls.
 """
@@ -23,7 +23,9 @@ from .pieces import Piece
 
 @dataclass(frozen=True)
 class Choice:
-    """What the floats propose; the tolerance is the log of an absolute error in units of e^{K - theta eps}."""
+    """What the floats propose; the tolerance is the log of an absolute error in units of e^{K - theta
+    eps}.
+    """
 
     tilt: float
     period: float
@@ -124,7 +126,9 @@ def _tail(pieces: Sequence[Piece], theta: arb, step: arb, choice: Choice) -> arb
 def _alias(
     pieces: Sequence[Piece], theta: arb, e: arb, period: arb, log_scale: arb, log_tolerance: float
 ) -> arb:
-    """Sum over m != 0 of e^{theta x - K(theta)} delta(x), x = eps + m P, bounded by delta(x) <= e^{K(s) - s x}."""
+    """Sum over m != 0 of e^{theta x - K(theta)} delta(x), x = eps + m P, bounded by delta(x) <= e^{K(s) -
+    s x}.
+    """
 
     def sides(s: arb) -> arb:
         gap = sum((piece.count * piece.log_moment(s) for piece in pieces), arb(0)) - log_scale

@@ -3,9 +3,9 @@
 With t = sensitivity / scale and w = z + 1/2 the moment of one loss is
     M = (e^{-t/2} / 2) [ (1 + 1/(2w)) e^{wt} + (1 - 1/(2w)) e^{-wt} ],
 and delta(eps) = (1/2 pi i) int M^k e^{-z eps} / (z (z+1)) dz on a line Re w > 1/2. Term j of the binomial
-expansion of M^k carries e^{w x_j}, x_j = t (2j - k) - eps: it vanishes where x_j <= 0 (close the contour to the
-right) and is a sum of residues where x_j > 0 (close it to the left): at w = 0, of order k, and for j = k at
-w = 1/2 as well.
+expansion of M^k carries e^{w x_j}, x_j = t (2j - k) - eps: it vanishes where x_j <= 0 (close the contour to
+the right) and is a sum of residues where x_j > 0 (close it to the left): at w = 0, of order k, and for j = k
+at w = 1/2 as well.
 """
 
 from __future__ import annotations

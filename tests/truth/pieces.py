@@ -1,4 +1,5 @@
-"""What the inversion needs of one loss in one direction: moments as balls, proved bounds of the characteristic function.
+"""What the inversion needs of one loss in one direction: moments as balls, proved bounds of the
+characteristic function.
 
 Every piece stands for ``count`` independent copies. The ``float_*`` methods only propose parameters.
 """
@@ -136,7 +137,9 @@ class LaplacePiece(Piece):
         return (-t / 2).exp() * (((w * t).exp() + (-w * t).exp()) / 2 + body)
 
     def bound(self, theta: arb, u: arb) -> arb:
-        """Tilted atoms, plus the total variation 2 f(t) of the tilted density (it rises, then drops) over u."""
+        """Tilted atoms, plus the total variation 2 f(t) of the tilted density (it rises, then drops) over
+        u.
+        """
         t = ball(self.t)
         top = (theta * t).exp()
         one = (top / 2 + (-(1 + theta) * t).exp() / 2 + top / (2 * u)) / self.moment(acb(theta)).real
@@ -251,7 +254,8 @@ class SampledPiece(Piece):
         return (c / u**r).min(arb(1))
 
     def power_law(self, theta: arb, u: arb) -> tuple[arb, arb]:
-        """|phi(u)| <= 1 - pi + V / u: pi the tilted mass of any half line t > t0, V the variation of its density.
+        """|phi(u)| <= 1 - pi + V / u: pi the tilted mass of any half line t > t0, V the variation of its
+        density.
 
         The whole line (pi = 1) gives a power law; a part of it a constant, since the bound decreases in u.
         """
@@ -300,7 +304,9 @@ def _float_grid(sigma: float, q: float) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class _Rule:
-    """Trapezoid nodes: losses l_j, weights h phi(t_j) A_j^r > 0; ``total`` encloses M(r), ``error(u)`` bounds |sum - M|."""
+    """Trapezoid nodes: losses l_j, weights h phi(t_j) A_j^r > 0; ``total`` encloses M(r), ``error(u)``
+    bounds |sum - M|.
+    """
 
     losses: list[arb]
     weights: list[arb]
@@ -391,13 +397,14 @@ def _variance(piece: Piece, theta: float) -> arb:
 
 @lru_cache(maxsize=256)
 def _half_lines(piece: SampledPiece, theta: float) -> tuple[np.ndarray, np.ndarray]:
-    """For many t0 from right to left, the last being -inf: the tilted mass beyond t0 (lower bounds), and the total
-    variation of the density f of one tilted loss cut off at t0 (upper bounds).
+    """For many t0 from right to left, the last being -inf: the tilted mass beyond t0 (lower bounds), and the
+    total variation of the density f of one tilted loss cut off at t0 (upper bounds).
 
-    In t: f = s phi(t) A^{r+1} e^{-w} / (q M(r)), zero at both ends. Its log-derivative is -t + ((r+1) S - 1)/s
-    with S = q e^w / A a logistic function of t, so it has at most 3 zeros: f has at most 2 maxima. A cut where f
-    falls has a maximum to its left; so the cut density goes up, down, up, down at most: TV <= 4 sup f. Where
-    (r+1) S' <= s always there is one zero: TV <= 2 sup f; as S' <= 1/(4s), r+1 <= 4 s^2 suffices.
+    In t: f = s phi(t) A^{r+1} e^{-w} / (q M(r)), zero at both ends. Its log-derivative is -t + ((r+1) S -
+    1)/s with S = q e^w / A a logistic function of t, so it has at most 3 zeros: f has at most 2 maxima. A
+    cut where f falls has a maximum to its left; so the cut density goes up, down, up, down at most: TV <= 4
+    sup f. Where (r+1) S' <= s always there is one zero: TV <= 2 sup f; as S' <= 1/(4s), r+1 <= 4 s^2
+    suffices.
     """
     with precision(64):
         s, q = ball(piece.sigma), ball(piece.q)
