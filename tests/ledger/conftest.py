@@ -1,5 +1,4 @@
-"""Stores to test against: a SQLite file, and a private PostgreSQL server started from the system's packages.
-"""
+"""Stores to test against: a SQLite file, and a private PostgreSQL server from the system's packages."""
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ class Worker:
 
 def start(target: Callable[..., None], *arguments: object) -> Worker:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns where the test runner has threads
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # Python 3.12 warns where the test runner has threads
         pid = os.fork()
     if pid:
         return Worker(pid)
@@ -93,7 +95,7 @@ def open_many(url: str, out: str, worker: int) -> None:
 
 
 def die_at(url: str, out: str, point: int, key: str) -> None:
-    """Spend and publish, and be killed at the given point: before or after any statement, commit or rollback."""
+    """Spend and publish, and be killed at the given point: before or after any statement or commit."""
     with Ledger.open(url) as ledger:
         seen = 0
 

@@ -1,4 +1,6 @@
-"""Contract: killed with SIGKILL at every point and at random: no release without a debit, and the next open works."""
+"""Contract: killed with SIGKILL at every point and at random: no release without a debit, and the next open
+works.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,11 @@ def test_killed_at_every_point_between_two_writes(url: str, tmp_path: Path) -> N
     else:
         raise AssertionError("the worker never came to its end")
     assert point > 20  # the points were really there
-    assert states == {None, "reserved", "released"}  # killed before the debit, after it, and after the settlement
+    assert states == {
+        None,
+        "reserved",
+        "released",
+    }  # killed before the debit, after it, and after the settlement
     assert published(Path(f"{out}.survived")) == [f"p{point}"]
 
 

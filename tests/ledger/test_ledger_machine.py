@@ -1,4 +1,6 @@
-"""Laws: a ledger behaves like a small model of itself under any mix of spends, retries, crashes and reopenings."""
+"""Laws: a ledger behaves like a small model of itself under any mix of spends, retries, crashes and
+reopenings.
+"""
 
 from __future__ import annotations
 
@@ -90,11 +92,20 @@ class LedgerMachine(RuleBasedStateMachine):
     @staticmethod
     def request(spend: Spend) -> Request:
         partition = "ward" if spend.part else ""
-        return Request(dp.PureDP(spend.cost / CAP), by=spend.by, key=spend.key, partition=partition, part=spend.part)
+        return Request(
+            dp.PureDP(spend.cost / CAP), by=spend.by, key=spend.key, partition=partition, part=spend.part
+        )
 
     @precondition(lambda self: self.model)
-    @rule(target=receipts, data=st.data(), which=st.integers(0, 1), asked=st.lists(asked, min_size=1, max_size=3))
-    def spend(self, data: st.DataObject, which: int, asked: list[tuple[int, str, str, str | None]]) -> list[tuple[str, Spend, Receipt]]:
+    @rule(
+        target=receipts,
+        data=st.data(),
+        which=st.integers(0, 1),
+        asked=st.lists(asked, min_size=1, max_size=3),
+    )
+    def spend(
+        self, data: st.DataObject, which: int, asked: list[tuple[int, str, str, str | None]]
+    ) -> list[tuple[str, Spend, Receipt]]:
         """One spend, or a batch of several: all or nothing, and known keys are answered."""
         dataset = data.draw(st.sampled_from(sorted(self.model)))
         wanted = [Spend(*one) for one in asked]
@@ -120,9 +131,15 @@ class LedgerMachine(RuleBasedStateMachine):
             return []
         assert not mismatch
         assert self.fits(dataset, new)
-        assert [receipt.replayed for receipt in batch] == [all(spend is not one for one in new) for spend in wanted]
+        assert [receipt.replayed for receipt in batch] == [
+            all(spend is not one for one in new) for spend in wanted
+        ]
         self.model[dataset] += new
-        return [(dataset, spend, receipt) for spend, receipt in zip(wanted, batch, strict=True) if not receipt.replayed]
+        return [
+            (dataset, spend, receipt)
+            for spend, receipt in zip(wanted, batch, strict=True)
+            if not receipt.replayed
+        ]
 
     @rule(group=receipts, how=st.sampled_from(["release", "store", "burn", "raise", "forget"]))
     def settle(self, group: list[tuple[str, Spend, Receipt]], how: str) -> None:

@@ -1,4 +1,6 @@
-"""Contract: many processes at once: no overspend, no lost entry, no double charge. Set DPTALLY_SOAK for the long runs."""
+"""Contract: many processes at once: no overspend, no lost entry, no double charge. Set DPTALLY_SOAK for the
+long runs.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def test_racing_processes_never_overspend(url: str, tmp_path: Path) -> None:
         history = ledger.history("d")
         assert len(history) == cap  # exactly the cap: nothing over, nothing lost
         assert refused == WORKERS * each - cap
-        assert lines == Counter(f"{entry.number} {entry.hash}" for entry in history)  # sum of receipts = ledger
+        assert lines == Counter(
+            f"{entry.number} {entry.hash}" for entry in history
+        )  # sum of receipts = ledger
         assert {entry.state for entry in history} == {"released"}
         assert ledger.would_exceed("d", PLAN)
         assert ledger.verify().entries == 1 + 2 * cap

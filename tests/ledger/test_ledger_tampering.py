@@ -1,6 +1,7 @@
 """Laws: every edit of a ledger is found, and the first bad entry is named.
 
-The edits are made with all constraints switched off, inside a transaction that is rolled back after the verification.
+The edits are made with all constraints switched off, inside a transaction that is rolled back after the
+verification.
 """
 
 from __future__ import annotations
@@ -27,7 +28,16 @@ from dptally.ledger.verification import verify
 TABLES = {
     "dptally_meta": ("name", "value"),
     "dptally_datasets": ("name", "terms", "length", "head"),
-    "dptally_accounts": ("dataset", "holder", "caps", "amounts", "cap", "spent", "failure_cap", "failure_spent"),
+    "dptally_accounts": (
+        "dataset",
+        "holder",
+        "caps",
+        "amounts",
+        "cap",
+        "spent",
+        "failure_cap",
+        "failure_spent",
+    ),
     "dptally_slots": ("dataset", "holder", "partition", "part", "amounts"),
     "dptally_entries": ("dataset", "seq", "type", "key", "settles", "body", "hash"),
 }
@@ -98,7 +108,8 @@ class Editor:
     def try_(self, edit: object, rng: random.Random) -> tuple[str, ChainBroken | None]:
         """What was edited, and what the verification said.
 
-        Whoever cuts a chain and makes its head agree leaves a ledger that was true once: the head kept elsewhere tells.
+        Whoever cuts a chain and makes its head agree leaves a ledger that was true once: the head kept
+        elsewhere tells.
         """
         with self.engine.connect() as connection, connection.begin() as transaction:
             text = edit(connection, rng)  # type: ignore[operator]
@@ -115,10 +126,14 @@ class Editor:
         return text, None
 
 
-def random_row(connection: sa.Connection, rng: random.Random, table: str) -> tuple[dict[str, object], str, dict[str, object]]:
+def random_row(
+    connection: sa.Connection, rng: random.Random, table: str
+) -> tuple[dict[str, object], str, dict[str, object]]:
     count = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
     order = ", ".join(KEYS[table])
-    row = connection.exec_driver_sql(f"SELECT * FROM {table} ORDER BY {order} LIMIT 1 OFFSET {rng.randrange(count)}").one()
+    row = connection.exec_driver_sql(
+        f"SELECT * FROM {table} ORDER BY {order} LIMIT 1 OFFSET {rng.randrange(count)}"
+    ).one()
     values = dict(row._mapping)
     where = " AND ".join(f'"{key}" = :k_{key}' for key in KEYS[table])
     return values, where, {f"k_{key}": values[key] for key in KEYS[table]}
@@ -134,8 +149,10 @@ def changed(value: object, rng: random.Random) -> object:
     if not value:
         return "x"
     at = rng.randrange(len(value))
-    other = rng.choice([c for c in "0123456789abcdefXYZ\"{}[],: -." if c != value[at]])
-    return rng.choice([value[:at] + other + value[at + 1 :], value[:at] + value[at + 1 :], value[:at] + other + value[at:]])
+    other = rng.choice([c for c in '0123456789abcdefXYZ"{}[],: -.' if c != value[at]])
+    return rng.choice(
+        [value[:at] + other + value[at + 1 :], value[:at] + value[at + 1 :], value[:at] + other + value[at:]]
+    )
 
 
 def change_a_cell(connection: sa.Connection, rng: random.Random) -> str:
@@ -143,7 +160,9 @@ def change_a_cell(connection: sa.Connection, rng: random.Random) -> str:
     values, where, keys = random_row(connection, rng, table)
     column = rng.choice(TABLES[table])
     new = changed(values[column], rng)
-    connection.execute(sa.text(f'UPDATE OR REPLACE {table} SET "{column}" = :new WHERE {where}'), {"new": new, **keys})
+    connection.execute(
+        sa.text(f'UPDATE OR REPLACE {table} SET "{column}" = :new WHERE {where}'), {"new": new, **keys}
+    )
     return f"{table}.{column} of {keys}: {values[column]!r} -> {new!r}"
 
 
@@ -156,23 +175,31 @@ def delete_a_row(connection: sa.Connection, rng: random.Random) -> str:
 
 def swap_two_entries(connection: sa.Connection, rng: random.Random) -> str:
     dataset = rng.choice(["pure", "zcdp", "approx"])
-    length = connection.exec_driver_sql(f"SELECT length FROM dptally_datasets WHERE name='{dataset}'").scalar_one()
+    length = connection.exec_driver_sql(
+        f"SELECT length FROM dptally_datasets WHERE name='{dataset}'"
+    ).scalar_one()
     a, b = rng.sample(range(1, length + 1), 2)
     for old, new in ((a, -1), (b, a), (-1, b)):
-        connection.exec_driver_sql(f"UPDATE dptally_entries SET seq={new} WHERE dataset='{dataset}' AND seq={old}")
+        connection.exec_driver_sql(
+            f"UPDATE dptally_entries SET seq={new} WHERE dataset='{dataset}' AND seq={old}"
+        )
     return f"swapped {a} and {b} of {dataset}"
 
 
 def truncate(connection: sa.Connection, rng: random.Random) -> str:
     dataset = rng.choice(["", "pure", "zcdp", "approx"])
-    length = connection.exec_driver_sql(f"SELECT length FROM dptally_datasets WHERE name='{dataset}'").scalar_one()
+    length = connection.exec_driver_sql(
+        f"SELECT length FROM dptally_datasets WHERE name='{dataset}'"
+    ).scalar_one()
     kept = rng.randrange(length)
     connection.exec_driver_sql(f"DELETE FROM dptally_entries WHERE dataset='{dataset}' AND seq>{kept}")
     if kept and rng.random() < 0.5:  # and make the head agree
         head = connection.exec_driver_sql(
             f"SELECT hash FROM dptally_entries WHERE dataset='{dataset}' AND seq={kept}"
         ).scalar_one()
-        connection.exec_driver_sql(f"UPDATE dptally_datasets SET length={kept}, head='{head}' WHERE name='{dataset}'")
+        connection.exec_driver_sql(
+            f"UPDATE dptally_datasets SET length={kept}, head='{head}' WHERE name='{dataset}'"
+        )
         return f"truncated {dataset} to {kept} and its head"
     return f"truncated {dataset} to {kept}"
 
@@ -180,7 +207,10 @@ def truncate(connection: sa.Connection, rng: random.Random) -> str:
 def move_to_another_dataset(connection: sa.Connection, rng: random.Random) -> str:
     a, b = rng.sample(["pure", "zcdp", "approx"], 2)
     seq = connection.exec_driver_sql(f"SELECT length FROM dptally_datasets WHERE name='{a}'").scalar_one()
-    connection.exec_driver_sql(f"UPDATE OR REPLACE dptally_entries SET dataset='{b}', seq=seq+100000 WHERE dataset='{a}' AND seq={seq}")
+    connection.exec_driver_sql(
+        f"UPDATE OR REPLACE dptally_entries SET dataset='{b}', seq=seq+100000 WHERE dataset='{a}' AND "
+        f"seq={seq}"
+    )
     return f"moved the last of {a} to {b}"
 
 
@@ -194,7 +224,9 @@ def remove_a_dataset(connection: sa.Connection, rng: random.Random) -> str:
 
 def make_the_last_spend_cheaper(connection: sa.Connection, rng: random.Random) -> str:
     """Rewrite a cost with all hashes after it, but not the totals."""
-    rows = connection.exec_driver_sql("SELECT seq, body, hash FROM dptally_entries WHERE dataset='zcdp' ORDER BY seq").all()
+    rows = connection.exec_driver_sql(
+        "SELECT seq, body, hash FROM dptally_entries WHERE dataset='zcdp' ORDER BY seq"
+    ).all()
     spends = [index for index, row in enumerate(rows) if '"type":"spend"' in row.body]
     start = rng.choice(spends[1:])
     head = rows[start - 1].hash
@@ -212,7 +244,11 @@ def make_the_last_spend_cheaper(connection: sa.Connection, rng: random.Random) -
     return f"made entry {start + 1} of zcdp cheaper"
 
 
-EDITS = [change_a_cell] * 12 + [delete_a_row] * 3 + [swap_two_entries, truncate, truncate, move_to_another_dataset, remove_a_dataset]
+EDITS = (
+    [change_a_cell] * 12
+    + [delete_a_row] * 3
+    + [swap_two_entries, truncate, truncate, move_to_another_dataset, remove_a_dataset]
+)
 
 
 def edit_many(ledger: Ledger, number: int, seed: int) -> None:
@@ -248,7 +284,8 @@ def test_the_first_bad_entry_is_named(small: Ledger) -> None:
     def edit(connection: sa.Connection, rng: random.Random) -> str:
         for seq in (17, 23):
             connection.exec_driver_sql(
-                f"UPDATE dptally_entries SET body = replace(body, 'question', 'Question') WHERE dataset='zcdp' AND seq={seq}"
+                "UPDATE dptally_entries SET body = replace(body, 'question', 'Question') WHERE "
+                f"dataset='zcdp' AND seq={seq}"
             )
         return "two bodies"
 
@@ -268,7 +305,9 @@ def test_the_first_bad_entry_is_named(small: Ledger) -> None:
 
 
 def test_a_forged_chain_needs_the_head_to_be_noticed(tmp_path: Path) -> None:
-    """Whoever may rewrite every row can make a ledger that agrees with itself; the head kept elsewhere gives it away."""
+    """Whoever may rewrite every row can make a ledger that agrees with itself; the head kept elsewhere gives
+    it away.
+    """
     with build(tmp_path / "x.db", 60) as ledger:
         head = ledger.head()
         url = f"sqlite:///{tmp_path}/x.db"
@@ -280,7 +319,9 @@ def test_a_forged_chain_needs_the_head_to_be_noticed(tmp_path: Path) -> None:
     raw.execute("UPDATE dptally_accounts SET spent=0, amounts='[\"0\",\"0\"]' WHERE dataset='zcdp'")
     from dptally.ledger.chain import genesis
 
-    raw.execute("UPDATE dptally_datasets SET length=0, head=? WHERE name='zcdp'", [genesis(head.ledger, "zcdp")])
+    raw.execute(
+        "UPDATE dptally_datasets SET length=0, head=? WHERE name='zcdp'", [genesis(head.ledger, "zcdp")]
+    )
     raw.close()
     with Ledger.open(url) as forged:
         forged.verify()
@@ -291,7 +332,10 @@ def test_a_forged_chain_needs_the_head_to_be_noticed(tmp_path: Path) -> None:
 def test_a_spend_does_not_build_on_a_cut_chain(tmp_path: Path) -> None:
     with build(tmp_path / "x.db", 60) as ledger:
         raw = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
-        raw.execute("DELETE FROM dptally_entries WHERE dataset='zcdp' AND seq=(SELECT max(seq) FROM dptally_entries WHERE dataset='zcdp')")
+        raw.execute(
+            "DELETE FROM dptally_entries WHERE dataset='zcdp' AND seq=(SELECT max(seq) FROM dptally_entries "
+            "WHERE dataset='zcdp')"
+        )
         raw.close()
         with pytest.raises(ChainBroken, match="nothing was debited"):
             ledger.spend("zcdp", dp.PureDP(0.01))
@@ -345,7 +389,11 @@ def test_exports_verify_anywhere_and_edits_are_detected(small: Ledger, tmp_path:
         line = lines[at]
         cut = rng.randrange(len(line))
         edited = [
-            [*lines[:at], line[:cut] + ("x" if line[cut] != "x" else "y") + line[cut + 1 :], *lines[at + 1 :]],
+            [
+                *lines[:at],
+                line[:cut] + ("x" if line[cut] != "x" else "y") + line[cut + 1 :],
+                *lines[at + 1 :],
+            ],
             [*lines[:at], *lines[at + 1 :]],
             [*lines[: at - 1], line, lines[at - 1], *lines[at + 1 :]] if at > 1 else lines[:-1],
             [*lines, lines[-1]],

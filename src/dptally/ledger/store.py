@@ -85,7 +85,9 @@ class Store:
 
     def _write_once(self, work: Callable[[sa.Connection], T]) -> T:
         self._after_fork()
-        options: dict[str, Any] = {"dptally_write": True} if self.sqlite else {"isolation_level": "READ COMMITTED"}
+        options: dict[str, Any] = {"dptally_write": True}
+        if not self.sqlite:
+            options["isolation_level"] = "READ COMMITTED"
         with (
             _plain_words(),
             self.engine.connect().execution_options(**options) as connection,
@@ -124,9 +126,8 @@ class Store:
         if not Path(path).absolute().parent.is_dir():
             raise LedgerUnavailable(f"the directory of {path!r} does not exist; nothing was created")
         mode = "ro" if self.read_only else "rwc"
-        address = sa.URL.create(
-            "sqlite", database=f"file:{quote(str(Path(path).absolute()))}", query={"mode": mode, "uri": "true"}
-        )
+        file = f"file:{quote(str(Path(path).absolute()))}"
+        address = sa.URL.create("sqlite", database=file, query={"mode": mode, "uri": "true"})
         engine = sa.create_engine(address, connect_args={"timeout": self._timeout})
 
         @event.listens_for(engine, "connect")

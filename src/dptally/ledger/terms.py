@@ -181,7 +181,7 @@ def _cap(
 ) -> Amount:
     room = 1 + Fraction(allowance)
     meters = tuple(units_down(share * room if share > 0 else share, digits) for share in shares)
-    return Amount(meters, units_down(failure, failure_digits))
+    return Amount(meters, units_down(failure * room, failure_digits))
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,314 @@
+"""``dptally ledger``: create, spend, status, history, verify, report, export.
+
+Exit codes: 0 done, 1 the ledger could not do it, 2 wrong usage, 3 the budget does not allow it, 4 the ledger
+was edited.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dptally.errors import BudgetExceeded, ChainBroken, DptallyError, InvalidArgument, RolledBack
+from dptally.mechanisms import ZCDP, ApproxDP, GaussianDP, PureDP, from_json
+from dptally.mechanisms.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from dptally.ledger import Entry, Ledger, Status
+
+__all__ = ["group"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Refused(click.ClickException):
+    """A dptally error on the command line: its text on stderr, and an exit code that tells the kind."""
+
+    def __init__(self, error: DptallyError) -> None:
+        super().__init__(str(error))
+        self.exit_code = (
+            3
+            if isinstance(error, BudgetExceeded)
+            else 4
+            if isinstance(error, (ChainBroken, RolledBack))
+            else 1
+        )
+
+
+@contextmanager
+def _opened(url: str, head: Path | None = None, read_only: bool = False) -> Iterator[Ledger]:
+    from dptally.ledger import Ledger
+
+    try:
+        known = None if head is None else head.read_text(encoding="utf-8")
+        with Ledger.open(url, read_only=read_only, head=known) as ledger:
+            yield ledger
+    except DptallyError as error:
+        raise _Refused(error) from None
+
+
+def _ledger_option(command: F) -> F:
+    command = click.option(
+        "--head",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="A head kept from earlier: a ledger that was rolled back is refused.",
+    )(command)
+    return click.option(
+        "--ledger",
+        "url",
+        envvar="DPTALLY_LEDGER",
+        default="sqlite:///budget.db",
+        show_default=True,
+        help="The ledger's database URL (or the variable DPTALLY_LEDGER).",
+    )(command)
+
+
+def _json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+@click.group("ledger")
+def group() -> None:
+    """Keep a privacy budget that cannot be overspent, lost or quietly edited."""
+
+
+@group.command()
+@click.argument("dataset")
+@click.option("--pure", type=float, metavar="EPSILON", help="A pure budget.")
+@click.option("--zcdp", type=float, metavar="RHO", help="A zero-concentrated budget.")
+@click.option("--gdp", type=float, metavar="MU", help="A Gaussian budget.")
+@click.option(
+    "--approx", type=float, nargs=2, metavar="EPSILON DELTA", help="An approximate budget (Renyi filter)."
+)
+@click.option("--delta", type=float, help="The delta at which status and reports state an epsilon.")
+@click.option("--about", default="", help="What the dataset is, for reports.")
+@_ledger_option
+def create(
+    dataset: str,
+    pure: float | None,
+    zcdp: float | None,
+    gdp: float | None,
+    approx: tuple[float, float] | None,
+    delta: float | None,
+    about: str,
+    url: str,
+    head: Path | None,
+) -> None:
+    """Open an account for DATASET with one kind of budget."""
+    given = [value for value in (pure, zcdp, gdp, approx) if value is not None]
+    if len(given) != 1:
+        raise click.UsageError("give exactly one of --pure, --zcdp, --gdp, --approx")
+    with _opened(url, head) as ledger:
+        ledger.create(dataset, budget=_budget(pure, zcdp, gdp, approx), delta=delta, about=about)
+        click.echo(f"created {dataset!r}: {ledger.status(dataset).budget}")
+
+
+def _budget(
+    pure: float | None, zcdp: float | None, gdp: float | None, approx: tuple[float, float] | None
+) -> Mechanism:
+    if pure is not None:
+        return PureDP(pure)
+    if zcdp is not None:
+        return ZCDP(zcdp)
+    if gdp is not None:
+        return GaussianDP(gdp)
+    if approx is None:
+        raise click.UsageError("give exactly one of --pure, --zcdp, --gdp, --approx")
+    return ApproxDP(*approx)
+
+
+@group.command(context_settings={"ignore_unknown_options": True})
+@click.argument("dataset")
+@click.argument("plan")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option("--by", default="", help="Who asks.")
+@click.option("--why", default="", help="What for.")
+@click.option("--key", help="An idempotency key: a retry with the same key is not charged again.")
+@click.option("--label", "labels", multiple=True, help="A label (may be repeated).")
+@click.option("--partition", default="", help="A partition into disjoint parts, with --part.")
+@click.option("--part", default="", help="The only part that is touched.")
+@_json_option
+@_ledger_option
+def spend(
+    dataset: str,
+    plan: str,
+    command: tuple[str, ...],
+    by: str,
+    why: str,
+    key: str | None,
+    labels: tuple[str, ...],
+    partition: str,
+    part: str,
+    as_json: bool,
+    url: str,
+    head: Path | None,
+) -> None:
+    """Debit PLAN, then run COMMAND (after --). The data may be touched only after the debit, so only by
+    COMMAND.
+
+    PLAN is a plan text such as "10 * gaussian(sigma=40)", or a plan as JSON. If COMMAND fails, what was
+    debited stays spent. Without a COMMAND the spend counts as released at once. With a known --key nothing is
+    charged and COMMAND is not run again.
+    """
+    with _opened(url, head) as ledger:
+        receipt = ledger.spend(
+            dataset, _plan(plan), by=by, why=why, key=key, labels=labels, partition=partition, part=part
+        )
+        status = 0
+        if not receipt.replayed:
+            status = subprocess.run(command, check=False).returncode if command else 0
+            receipt.release() if status == 0 else receipt.burn()
+        _show_receipt(receipt.entry, receipt.replayed, as_json)
+    sys.exit(status)
+
+
+def _plan(text: str) -> Mechanism:
+    try:
+        if text.lstrip().startswith("{"):
+            return from_json(text)
+        from dptally.cli.language import parse
+
+        return parse(text)
+    except InvalidArgument as error:
+        raise click.BadParameter(str(error), param_hint="PLAN") from None
+
+
+def _show_receipt(entry: Entry, replayed: bool, as_json: bool) -> None:
+    if as_json:
+        shown = {"dataset": entry.dataset, "entry": entry.number, "cost": entry.cost, "in": entry.symbol}
+        click.echo(json.dumps({**shown, "state": entry.state, "replayed": replayed, "hash": entry.hash}))
+        return
+    again = " (known key: nothing was charged now)" if replayed else ""
+    click.echo(
+        f"entry {entry.number} of {entry.dataset!r}: {entry.symbol} {entry.cost:.6g}, {entry.state}{again}"
+    )
+    click.echo(f"receipt {entry.hash}")
+
+
+@group.command()
+@click.argument("dataset", required=False)
+@_json_option
+@_ledger_option
+def status(dataset: str | None, as_json: bool, url: str, head: Path | None) -> None:
+    """Show what is spent and left, of DATASET or of all."""
+    with _opened(url, head, read_only=True) as ledger:
+        found = [ledger.status(name) for name in ([dataset] if dataset else ledger.datasets())]
+    if as_json:
+        click.echo(json.dumps([one.to_dict() for one in found], indent=2))
+        return
+    for one in found:
+        _show_status(one)
+    if not found:
+        click.echo("the ledger has no datasets")
+
+
+def _show_status(one: Status) -> None:
+    from dptally.ledger.statement import bar
+
+    click.echo(f"{one.dataset}  {one.budget}")
+    total = one.balance
+    click.echo(f"  {bar(total)} {total.symbol} {total.spent:.6g} of {total.cap:.6g}, {total.left:.6g} left")
+    for person in one.analysts:
+        limit = "" if person.cap is None else f" of {person.cap:.6g}"
+        click.echo(f"    {person.holder}: {person.spent:.6g}{limit}")
+    if one.epsilon is not None:
+        click.echo(f"  epsilon spent so far at delta {one.delta:.3g}: {one.epsilon:.6g} (odometer)")
+
+
+@group.command()
+@click.argument("dataset")
+@click.option("--by", help="Only this analyst.")
+@click.option("--label", help="Only this label.")
+@click.option("--after", type=int, default=0, show_default=True, help="Only entries after this number.")
+@click.option("--limit", type=int, help="At most so many.")
+@_json_option
+@_ledger_option
+def history(
+    dataset: str,
+    by: str | None,
+    label: str | None,
+    after: int,
+    limit: int | None,
+    as_json: bool,
+    url: str,
+    head: Path | None,
+) -> None:
+    """List the spends of DATASET."""
+    with _opened(url, head, read_only=True) as ledger:
+        found = ledger.history(dataset, by=by, label=label, after=after, limit=limit)
+    for entry in found:
+        if as_json:
+            facts = {
+                "entry": entry.number,
+                "at": entry.at,
+                "by": entry.by,
+                "why": entry.why,
+                "key": entry.key,
+            }
+            plan = json.loads(entry.plan_json)
+            click.echo(
+                json.dumps(
+                    {**facts, "plan": plan, "cost": entry.cost, "state": entry.state, "hash": entry.hash}
+                )
+            )
+        else:
+            who = f" {entry.by}:" if entry.by else ""
+            click.echo(
+                f"{entry.number:>6} {entry.at[:19]}{who} {entry.plan!r}  {entry.symbol} {entry.cost:.6g}  "
+                f"{entry.state}"
+            )
+
+
+@group.command()
+@_ledger_option
+def verify(url: str, head: Path | None) -> None:
+    """Follow every hash chain and replay its sums; say the first entry that is wrong."""
+    with _opened(url, head, read_only=True) as ledger:
+        found = ledger.verify()
+    click.echo(
+        f"{found.entries} entries of {found.datasets} datasets agree with their hash chains and totals"
+    )
+
+
+@group.command()
+@click.argument("dataset")
+@click.option(
+    "--format", "form", type=click.Choice(["markdown", "html", "json"]), default="markdown", show_default=True
+)
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen."
+)
+@_ledger_option
+def report(dataset: str, form: str, output: Path | None, url: str, head: Path | None) -> None:
+    """Write the statement of DATASET: what was spent by whom, what is left, and where it stops."""
+    with _opened(url, head, read_only=True) as ledger:
+        text = ledger.report(dataset, form)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
+
+
+@group.command()
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write all entries as JSON lines."
+)
+@_ledger_option
+def export(output: Path | None, url: str, head: Path | None) -> None:
+    """Print the head of the ledger, to keep elsewhere and give back with --head; with --output export all
+    entries too.
+    """
+    with _opened(url, head, read_only=True) as ledger:
+        found = ledger.head() if output is None else ledger.export(output)
+    click.echo(found.to_json())
+
+
+if __name__ == "__main__":
+    group()
