@@ -67,6 +67,8 @@ def detection_range(directions: Sequence[Composition], fpr: float, complement: f
     Both are rounded to the safe side; they are two forms of one bound, each accurate where it is small. The
     two arguments say the same thing, each exactly where it is small.
     """
+    if not isinstance(directions, Sequence):
+        raise InvalidType("directions", "a sequence of law.Composition (plan.directions())", directions)
     directions = checked(directions)
     if complement <= 0:
         return 1.0, 0.0
@@ -106,7 +108,7 @@ def gaussian_range(mu: float, fpr: float, complement: float | None = None) -> tu
     (0.259511, 0.740489)
     """
     complement = _one_minus(fpr) if complement is None else complement
-    if mu == math.inf or complement <= 0:
+    if mu > 1e100 or complement <= 0:  # the FNR is below the smallest double
         return 1.0, 0.0
     if fpr == 0:
         return 0.0, 1.0
@@ -174,14 +176,15 @@ class _Side:
             return
         for turn in range(MOST_VISITS):
             before = self.tpr, self.fnr
-            epsilon, expected = self._proposal() if turn % 4 < 3 else (self._cut(), math.nan)
+            epsilon, expected = self._proposal() if turn % 4 < 3 else (self._cut(), None)
             if epsilon in self.log_delta:
                 return
             self.visit(epsilon)
             better = self.tpr < before[0] * (1 - 1e-13) or self.fnr > before[1] * (1 + 1e-13)
             found = self.log_delta[epsilon]
-            if not better and self.fnr > 0 and abs(found - expected) < 1e-6 * min(1.0, -found):
-                return  # the model is right: there is no more to gain
+            right = expected is not None and abs(found - expected) < 1e-6 * min(1.0, -found)
+            if right and not better and self.fnr > 0:
+                return  # the model is right, so there is no more to gain
 
     def _falls_from_zero(self) -> bool:
         """True where eps = 0 is a little better than its neighbour, hence the best of this side."""
@@ -215,7 +218,7 @@ class _Side:
             return x, y, x.size - 1
         return x, y, int(np.argmin(cost))
 
-    def _proposal(self) -> tuple[float, float]:
+    def _proposal(self) -> tuple[float, float | None]:
         """(the model's best eps between the neighbours of the best visited one, the log delta it expects
         there)."""
         x, y, i = self._best()
@@ -229,7 +232,7 @@ class _Side:
             j = int(np.argmin(cost)) if np.isfinite(cost).any() else grid.size - 1
             low, high = float(grid[max(j - 1, 0)]), float(grid[min(j + 1, grid.size - 1)])
         epsilon = float(grid[j])
-        return (epsilon, float(model[j])) if epsilon not in self.log_delta else (self._cut(), math.nan)
+        return (epsilon, float(model[j])) if epsilon not in self.log_delta else (self._cut(), None)
 
     def _cut(self) -> float:
         """The golden cut of the longer side of the best point: progress whatever the profile looks like."""

@@ -171,6 +171,8 @@ class _Cells:
     """The support cut where a density may be rough, and a grid of sample points on it."""
 
     def __init__(self, support: Support, breakpoints: Sequence[float]) -> None:
+        if not isinstance(support, (tuple, list)) or len(support) != 2:
+            raise InvalidType("support", "a pair (low, high)", support)
         low, high = (checks.real("support", end) for end in support)
         if not low < high:
             raise InvalidArgument("support", "an interval (low, high) with low < high", support)

@@ -29,6 +29,7 @@ from dptally.errors import InvalidArgument, InvalidType
 __all__ = ["alpha", "f_divergence", "hockey_stick", "kl", "maximum", "renyi", "total_variation"]
 
 Generator = Callable[[float], float]
+HUGE = 1e100  # orders from here on are treated in logarithms only
 SERIES_TERMS = 24  # 0.5^24 / 24! is far below one ulp
 
 
@@ -51,7 +52,10 @@ def renyi(p: ArrayLike, q: ArrayLike, order: float) -> float:
         return alpha(p, q, 1.0)
     if order == 0:  # the alpha family is KL(Q||P) here, the Renyi family is not
         return _surprise(float(np.sum(q[p == 0])))
-    return renyi_of_alpha(float(np.sum(alpha_terms(p, q, order))), _log_power_sum(p, q, order), order)
+    excess = order * (order - 1.0) * float(np.sum(alpha_terms(p, q, order))) if order < HUGE else math.inf
+    if abs(excess) < 0.5:  # near 0 the alpha divergence is the accurate one, far from 0 the sum's logarithm
+        return math.log1p(excess) / (order - 1.0)
+    return _log_power_sum(p, q, order) / (order - 1.0)
 
 
 def kl(p: ArrayLike, q: ArrayLike) -> float:
@@ -88,6 +92,9 @@ def alpha(p: ArrayLike, q: ArrayLike, order: float) -> float:
     """
     order = checks.finite("order", order)
     p, q = _pair(p, q)
+    if abs(order) >= HUGE:  # a (a - 1) itself may overflow
+        excess = _log_power_sum(p, q, order) - 2.0 * math.log(abs(order))
+        return math.exp(excess) if excess < 709 else math.inf
     return float(np.sum(alpha_terms(p, q, order)))
 
 
@@ -179,26 +186,23 @@ def hockey_stick_terms(p: Floats, q: Floats, epsilon: float) -> Floats:
     return np.where((p > 0) & (q > 0), above, p)
 
 
-def renyi_of_alpha(alpha_divergence: float, log_power_sum: float, order: float) -> float:
-    """Renyi from the alpha divergence (accurate near 0) or from log sum p^a q^(1-a) (accurate far from 0)."""
-    excess = order * (order - 1.0) * alpha_divergence
-    if abs(excess) < 0.5:
-        return math.log1p(excess) / (order - 1.0)
-    return log_power_sum / (order - 1.0)
-
-
 def _surprise(missing: float) -> float:
     """-log(1 - missing) for a probability that may come out an ulp above 1."""
     return -math.log1p(-missing) if missing < 1 else math.inf
 
 
 def _log_power_sum(p: Floats, q: Floats, order: float) -> float:
-    if order > 1 and bool(np.any((p > 0) & (q == 0))):
+    """log sum p^a q^(1-a) = a m + log sum q e^{a (x - m)}, x = log(p/q), with m the x that rules the sum."""
+    if (order > 1 and bool(np.any((p > 0) & (q == 0)))) or (order < 0 and bool(np.any((q > 0) & (p == 0)))):
         return math.inf
     both = (p > 0) & (q > 0)
     if not both.any():
         return -math.inf
-    return float(logsumexp(order * np.log(p[both]) + (1.0 - order) * np.log(q[both])))
+    x = _log_ratio(p[both], q[both])
+    top = float(np.max(x) if order > 0 else np.min(x))
+    with np.errstate(over="ignore"):
+        rest = float(logsumexp(order * (x - top) + np.log(q[both])))
+    return order * top + rest
 
 
 def _log_ratio(p: Floats, q: Floats) -> Floats:
@@ -257,7 +261,7 @@ def _generated(f: Generator, u: float) -> float:
     """f(u), refused unless it is a number."""
     try:
         value = float(f(u))
-    except (ZeroDivisionError, ValueError) as error:
+    except (ArithmeticError, TypeError, ValueError) as error:
         raise InvalidArgument(
             "f", f"defined at {u!r} ({error})", f, "give its limit there as at_zero="
         ) from None

@@ -11,9 +11,17 @@ import math
 from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
-from dptally.numerics.rounding import down, up
+from dptally.numerics.rounding import EPS, down, up
 
-__all__ = ["equal_order", "power_moment_triangle", "probability_range", "weak_triangle"]
+__all__ = [
+    "equal_order",
+    "exp_down",
+    "exp_up",
+    "power_moment_triangle",
+    "probability_range",
+    "triangle_orders",
+    "weak_triangle",
+]
 
 ULPS = 16.0  # a few correctly rounded operations and at most three of exp, log, pow at 1-4 ulps each
 
@@ -30,7 +38,8 @@ def weak_triangle(order: float, split: float, first: float, second: float) -> fl
     """
     order, split = _above_one("order", order), _above_one("split", split)
     first, second = checks.nonnegative("first", first), checks.nonnegative("second", second)
-    return up((order - 1.0 / split) / (order - 1.0) * first + second, ULPS)
+    total = (order - 1.0 / split) / (order - 1.0) * first + second
+    return up(total, ULPS) if total < 1e300 else math.inf
 
 
 def triangle_orders(order: float, split: float) -> tuple[float, float]:
@@ -66,9 +75,8 @@ def power_moment_triangle(log_first: float, log_second: float) -> float:
     >>> power_moment_triangle(1.0, 2.0) >= 1.5
     True
     """
-    return up(
-        0.5 * (checks.nonnegative("log_first", log_first) + checks.nonnegative("log_second", log_second))
-    )
+    first, second = checks.nonnegative("log_first", log_first), checks.nonnegative("log_second", log_second)
+    return up(0.5 * first + 0.5 * second) if max(first, second) < 1e300 else math.inf
 
 
 def probability_range(order: float, divergence: float, probability: float) -> Interval:
@@ -94,10 +102,20 @@ def probability_range(order: float, divergence: float, probability: float) -> In
     shrink = 1.0 if order == math.inf else (order - 1.0) / order
     upper_log = (divergence + log) * shrink
     lower_log = -divergence + log / shrink
-    slack = ULPS * (divergence - log / shrink)  # absolute error of the exponents, in units of 2^-52
-    upper = min(1.0, up(math.exp(min(upper_log, 0.0)), ULPS + slack))
-    lower = max(0.0, min(down(math.exp(lower_log), ULPS + slack), upper))
+    error = ULPS * EPS * (divergence - log / shrink)  # of both exponents
+    upper = min(1.0, exp_up(min(upper_log, 0.0), error))
+    lower = min(exp_down(lower_log, error), upper)
     return Interval(lower, upper, "Mironov 2017, Prop. 10")
+
+
+def exp_up(exponent: float, error: float = 0.0) -> float:
+    """An upper bound of e^x for an x within ``error`` of ``exponent``; inf past the largest double."""
+    return up(math.exp(up(exponent + error)), 4) if exponent + error < 709 else math.inf
+
+
+def exp_down(exponent: float, error: float = 0.0) -> float:
+    """A lower bound of e^x, at least 0, for an x within ``error`` of ``exponent``."""
+    return max(0.0, down(math.exp(min(down(exponent - error), 709.0)), 4))
 
 
 def _above_one(name: str, value: float, infinite: bool = False) -> float:

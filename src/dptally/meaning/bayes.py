@@ -14,8 +14,9 @@ from dptally.accounting import tradeoff
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
 from dptally.law import Composition
+from dptally.law.inequalities import exp_up
 from dptally.numerics.normal import log_normal_tail
-from dptally.numerics.rounding import down, up
+from dptally.numerics.rounding import EPS, down, up
 
 __all__ = [
     "after_alarm",
@@ -34,8 +35,7 @@ def factor(epsilon: float) -> float:
     >>> round(factor(1.0), 6)
     2.718282
     """
-    epsilon = checks.nonnegative("epsilon", epsilon)
-    return up(math.exp(epsilon), 2) if epsilon < 709 else math.inf
+    return exp_up(checks.nonnegative("epsilon", epsilon))
 
 
 def moment(order: float, epsilon: float) -> float:
@@ -48,7 +48,7 @@ def moment(order: float, epsilon: float) -> float:
     """
     order, epsilon = _order(order), checks.nonnegative("epsilon", epsilon)
     exponent = (order - 1.0) * epsilon
-    return up(math.exp(exponent), 4 + 2 * exponent) if exponent < 709 else math.inf
+    return exp_up(exponent, 4 * EPS * exponent)
 
 
 def factor_tail(order: float, epsilon: float, beta: float) -> float:
@@ -63,8 +63,9 @@ def factor_tail(order: float, epsilon: float, beta: float) -> float:
     order, epsilon = _order(order), checks.nonnegative("epsilon", epsilon)
     log_beta = math.log(checks.positive("beta", beta))
     exponent = (order - 1.0) * (epsilon - log_beta)
-    slack = 8.0 * (1.0 + (order - 1.0) * (epsilon + abs(log_beta)))
-    return min(1.0, up(math.exp(min(exponent, 0.0)), slack))
+    if exponent >= 0:
+        return 1.0
+    return min(1.0, exp_up(exponent, 8 * EPS * (order - 1.0) * (epsilon + abs(log_beta))))
 
 
 def zcdp_factor_tail(rho: float, beta: float) -> float:
@@ -81,9 +82,9 @@ def zcdp_factor_tail(rho: float, beta: float) -> float:
         return 1.0
     if rho == 0:
         return 0.0
-    exponent = gap * gap / (4.0 * rho)
-    slack = 8.0 + 8.0 * (abs(math.log(beta)) + rho) * gap / rho
-    return min(1.0, up(math.exp(-exponent), slack))
+    exponent = gap / rho * gap / 4.0
+    error = 8 * EPS * (exponent + (abs(math.log(beta)) + rho) * (gap / rho))
+    return min(1.0, exp_up(-exponent, min(error, exponent)))
 
 
 def gaussian_factor_tail(mu: float, log_beta: float) -> float:

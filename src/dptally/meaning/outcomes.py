@@ -19,7 +19,7 @@ from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.interval import Interval
 from dptally.law import Composition
-from dptally.law.inequalities import probability_range
+from dptally.law.inequalities import exp_down, exp_up, probability_range
 from dptally.numerics.rounding import EPS, down, up
 from dptally.numerics.search import minimise
 
@@ -87,9 +87,9 @@ def zcdp(rho: float, before: float) -> Interval:
         return Interval(0.0, 0.0, "zCDP")
     surprise, spread = math.sqrt(-math.log(before)), math.sqrt(rho)
     wide, narrow = (surprise + spread) ** 2, max(surprise - spread, 0.0) ** 2
-    slack = 16.0 * (1.0 + wide)  # every rounding above is relative to (sqrt l + sqrt rho)^2
-    lower = max(0.0, down(math.exp(-wide), slack))
-    return Interval(lower, min(1.0, up(math.exp(-narrow), slack)), "Mironov 2017, Prop. 10, best order")
+    error = 16.0 * EPS * wide  # every rounding above is relative to (sqrt l + sqrt rho)^2
+    upper = min(1.0, exp_up(-narrow, error))
+    return Interval(min(exp_down(-wide, error), upper), upper, "Mironov 2017, Prop. 10, best order")
 
 
 def gaussian(mu: float, before: float) -> Interval:
@@ -162,7 +162,7 @@ def largest_ratio(
     best, order = min(candidates)
     if best > -log_q:  # p <= 1 whatever the order
         best = -log_q
-    return LargestRatio(up(math.exp(best), 4 + 2 * abs(best)) if best < 709 else math.inf, order)
+    return LargestRatio(exp_up(best, 4 * EPS * abs(best)), order)
 
 
 def _exp(x: float) -> float:

@@ -1,0 +1,394 @@
+"""Contract: hostile arguments everywhere. Nothing but a refusal or a sound number may come back.
+
+Every public constructor and question meets every hostile value in every argument, alone and in random pairs
+(a fixed seed). Allowed: InvalidArgument, InvalidType, Unanswerable, CannotCalibrate. Never: NaN, a negative
+epsilon, an epsilon below the closed form, a numpy warning (pytest turns them into errors), another exception.
+"""
+
+import datetime
+import itertools
+import math
+import random
+import sys
+from decimal import Decimal
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from dptally.accounting import approximate, concentrated, gaussian, optimal, pure, renyi
+from dptally.conversions import EDGES
+from dptally.errors import CannotCalibrate, InvalidArgument, Unanswerable
+from dptally.interval import Interval
+from dptally.law import densities, divergences, inequalities
+from dptally.meaning import attacks, bayes, outcomes
+from dptally.mechanisms import (
+    ZCDP,
+    AlphaDP,
+    ApproxDP,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    GaussianDP,
+    Laplace,
+    PoissonSampled,
+    Profile,
+    PureDP,
+    RandomizedResponse,
+    RenyiDP,
+    dpsgd,
+)
+from dptally.mechanisms.compare import compare
+from dptally.mechanisms.convert import convert
+from dptally.mechanisms.explanation import explain
+
+ALLOWED = (InvalidArgument, Unanswerable, CannotCalibrate)
+
+HOSTILE = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1.0,
+    -0.0,
+    0,
+    0.0,
+    -1,
+    True,
+    False,
+    "1",
+    "nan",
+    "",
+    b"1",
+    bytearray(b"1"),
+    None,
+    1j,
+    complex(math.nan, 0),
+    Decimal("0.5"),
+    Decimal("NaN"),
+    Decimal("sNaN"),
+    Decimal("Infinity"),
+    Decimal("-1"),
+    Decimal("1e400"),
+    Fraction(1, 3),
+    Fraction(-1, 3),
+    Fraction(10**400, 3),
+    np.float64("nan"),
+    np.float64(0.25),
+    np.float32(0.1),
+    np.float32("inf"),
+    np.float16(0.1),
+    np.longdouble("0.1"),
+    np.int8(3),
+    np.int64(-3),
+    np.uint64(2**63),
+    np.bool_(True),
+    np.complex128(1),
+    np.str_("1"),
+    np.bytes_(b"1"),
+    np.datetime64("2020-01-01"),
+    np.array(0.5),
+    np.array([0.5]),
+    np.array([0.5, math.nan]),
+    np.array([[0.5, 0.5]]),
+    np.array([]),
+    np.array(["a"]),
+    np.array([None, 0.5], dtype=object),
+    np.array([True, False]),
+    [],
+    [0.1],
+    [0.1, [0.2]],
+    [[0.1, 0.9]],
+    ["a", "b"],
+    [None],
+    [10**400],
+    (),
+    {},
+    {"a": 1},
+    set(),
+    object(),
+    object,
+    len,
+    range(3),
+    slice(1),
+    datetime.timedelta(1),
+    10**400,
+    -(10**400),
+    10**18,
+    5e-324,
+    1e-310,
+    1e-300,
+    1e-17,
+    sys.float_info.max,
+    1.0 + 2**-52,
+    1.0 - 2**-53,
+    0.3,
+    3,
+    3.0,
+    2.0**53,
+    1e5,
+]
+
+
+def square(u):
+    return (u - 1.0) ** 2
+
+
+def normal(x):
+    return -0.5 * x * x - 0.5 * math.log(2 * math.pi)
+
+
+PLANS = [
+    Gaussian(2.0),
+    Laplace(2.0),
+    3 * RandomizedResponse(0.6) + ApproxDP(0.2, 1e-9),
+    ZCDP(0.1),
+    GaussianDP(0.5) + Laplace(3.0),
+]
+
+# name -> (callable, good arguments); each argument is replaced in turn
+CONSTRUCTORS = {
+    "Gaussian": (Gaussian, {"sigma": 2.0, "sensitivity": 1.0}),
+    "Laplace": (Laplace, {"scale": 2.0, "sensitivity": 1.0}),
+    "RandomizedResponse": (RandomizedResponse, {"p": 0.6, "categories": 2}),
+    "DiscreteGaussian": (DiscreteGaussian, {"sigma": 2.0, "sensitivity": 1}),
+    "DiscreteLaplace": (DiscreteLaplace, {"scale": 2.0, "sensitivity": 1}),
+    "PureDP": (PureDP, {"epsilon": 0.5}),
+    "ApproxDP": (ApproxDP, {"epsilon": 0.5, "delta": 1e-9}),
+    "ZCDP": (ZCDP, {"rho": 0.1}),
+    "RenyiDP": (RenyiDP, {"orders": (2.0, 8.0), "epsilons": (0.1, 0.4)}),
+    "AlphaDP": (AlphaDP, {"alpha": 3.0, "epsilon": 0.1}),
+    "GaussianDP": (GaussianDP, {"mu": 0.5}),
+    "Profile": (Profile, {"delta_of_epsilon": None, "points": ((0.5, 1e-3), (1.0, 0.0))}),
+    "PoissonSampled": (PoissonSampled, {"mechanism": Gaussian(2.0), "rate": 0.1}),
+    "dpsgd": (dpsgd, {"noise_multiplier": 2.0, "sample_rate": 0.1, "steps": 3}),
+    "k * m": (lambda count: count * Gaussian(2.0), {"count": 3}),
+    "m * k": (lambda count: Laplace(2.0) * count, {"count": 3}),
+}
+
+QUESTIONS = {
+    "epsilon": ({"delta": 1e-6}, lambda m, delta: m.epsilon(delta)),
+    "epsilon_interval": ({"delta": 1e-6}, lambda m, delta: m.epsilon_interval(delta)),
+    "delta": ({"epsilon": 1.0}, lambda m, epsilon: m.delta(epsilon)),
+    "delta_interval": ({"epsilon": 1.0}, lambda m, epsilon: m.delta_interval(epsilon)),
+    "renyi": ({"order": 2.0}, lambda m, order: m.renyi(order)),
+    "alpha_divergence": ({"order": 2.0}, lambda m, order: m.alpha_divergence(order)),
+    "tradeoff": ({"fpr": 0.01}, lambda m, fpr: m.tradeoff(fpr)),
+    "compare": ({"delta": 1e-6}, lambda m, delta: compare(m, delta)),
+    "explain": ({"delta": 1e-6}, lambda m, delta: explain(m, delta)),
+    "convert": ({"to": "approx", "delta": 1e-6}, lambda m, to, delta: convert(m, to, delta=delta)),
+    "convert order": ({"to": "renyi", "order": 2.0}, lambda m, to, order: convert(m, to, order=order)),
+}
+
+DIRECTIONS = Gaussian(2.0).directions()
+FUNCTIONS = {
+    "outcomes.pure": (outcomes.pure, {"epsilon": 1.0, "before": 0.1}),
+    "outcomes.approx": (outcomes.approx, {"epsilon": 1.0, "delta": 0.01, "before": 0.1}),
+    "outcomes.renyi": (outcomes.renyi, {"order": 2.0, "epsilon": 1.0, "before": 0.1}),
+    "outcomes.zcdp": (outcomes.zcdp, {"rho": 0.5, "before": 0.1}),
+    "outcomes.gaussian": (outcomes.gaussian, {"mu": 0.5, "before": 0.1}),
+    "outcomes.of_plan": (outcomes.of_plan, {"directions": DIRECTIONS, "before": 0.1}),
+    "outcomes.ratio": (lambda before: outcomes.largest_ratio(DIRECTIONS, before).ratio, {"before": 0.1}),
+    "bayes.factor": (bayes.factor, {"epsilon": 1.0}),
+    "bayes.moment": (bayes.moment, {"order": 2.0, "epsilon": 1.0}),
+    "bayes.factor_tail": (bayes.factor_tail, {"order": 2.0, "epsilon": 1.0, "beta": 10.0}),
+    "bayes.zcdp_factor_tail": (bayes.zcdp_factor_tail, {"rho": 0.5, "beta": 10.0}),
+    "bayes.gaussian_factor_tail": (bayes.gaussian_factor_tail, {"mu": 0.5, "log_beta": 1.0}),
+    "bayes.posterior": (bayes.posterior, {"prior": 0.1, "epsilon": 1.0}),
+    "bayes.after_alarm": (
+        lambda prior, fpr: bayes.after_alarm(DIRECTIONS, prior, fpr),
+        {"prior": 0.1, "fpr": 0.1},
+    ),
+    "attacks.tpr": (lambda fpr: attacks.true_positive_rate(DIRECTIONS, fpr), {"fpr": 0.1}),
+    "attacks.approx_advantage": (attacks.approx_advantage, {"epsilon": 1.0, "delta": 0.01}),
+    "probability_range": (
+        inequalities.probability_range,
+        {"order": 2.0, "divergence": 1.0, "probability": 0.1},
+    ),
+    "weak_triangle": (inequalities.weak_triangle, {"order": 2.0, "split": 2.0, "first": 0.1, "second": 0.1}),
+    "divergences.renyi": (divergences.renyi, {"p": [0.5, 0.5], "q": [0.25, 0.75], "order": 2.0}),
+    "divergences.alpha": (divergences.alpha, {"p": [0.5, 0.5], "q": [0.25, 0.75], "order": 2.0}),
+    "divergences.hockey_stick": (
+        divergences.hockey_stick,
+        {"p": [0.5, 0.5], "q": [0.25, 0.75], "epsilon": 0.1},
+    ),
+    "divergences.f_divergence": (divergences.f_divergence, {"p": [0.5, 0.5], "q": [0.25, 0.75], "f": square}),
+    "densities.support": (
+        lambda support: densities.total_variation(normal, normal, support),
+        {"support": (-math.inf, math.inf)},
+    ),
+    "pure.epsilon": (lambda delta: pure.epsilon(Laplace(2.0).directions(), delta).value, {"delta": 1e-6}),
+    "approximate.epsilon": (
+        lambda delta: approximate.epsilon(Laplace(2.0).directions(), delta).value,
+        {"delta": 1e-6},
+    ),
+    "optimal.composed_epsilon": (
+        optimal.composed_epsilon,
+        {"epsilon0": 0.1, "delta0": 1e-9, "count": 5, "delta": 1e-6},
+    ),
+    "renyi.epsilon": (lambda delta: renyi.epsilon(DIRECTIONS, delta).value, {"delta": 1e-6}),
+    "concentrated.epsilon_from_rho": (
+        lambda rho, delta: concentrated.epsilon_from_rho(rho, delta).value,
+        {"rho": 0.1, "delta": 1e-6},
+    ),
+    "gaussian.epsilon_mu": (gaussian.epsilon_mu, {"mu": 1.0, "delta": 1e-6}),
+    "gaussian.delta_mu": (gaussian.delta_mu, {"mu": 1.0, "epsilon": 1.0}),
+    "gaussian.sigma_for": (gaussian.sigma_for, {"epsilon": 1.0, "delta": 1e-6, "sensitivity": 1.0}),
+}
+GOOD = {"epsilon": 0.5, "delta": 1e-3, "order": 4.0, "rho": 0.1, "mu": 0.5, "count": 3}
+GOOD |= {"target_delta": 1e-2, "target_epsilon": 0.25}
+for _i, _edge in enumerate(EDGES):
+    FUNCTIONS[f"edge {_i} {_edge.source}->{_edge.target}"] = (
+        _edge.function,
+        {name: GOOD[name] for name in (*_edge.guarantee, *_edge.asked)},
+    )
+
+
+def cases(good, pairs, seed):
+    """Every hostile value in every argument, then random pairs of them in two arguments."""
+    for name in good:
+        for value in HOSTILE:
+            yield good | {name: value}
+    if len(good) > 1:
+        generator = random.Random(seed)
+        for _ in range(pairs):
+            first, second = generator.sample(list(good), 2)
+            yield good | {first: generator.choice(HOSTILE), second: generator.choice(HOSTILE)}
+
+
+def sound(value):
+    """True for what may come back: numbers that are not NaN and not negative, and objects made of such."""
+    if isinstance(value, Interval):
+        return 0 <= value.lower <= value.upper
+    if isinstance(value, (float, np.floating)):
+        return bool(value >= 0)
+    if isinstance(value, np.ndarray):
+        return bool(np.all(value >= 0))
+    return True
+
+
+def attempt(where, call, arguments, seen):
+    seen[0] += 1
+    try:
+        value = call(**arguments)
+    except ALLOWED:
+        return None
+    except Exception as error:
+        pytest.fail(f"{where}({arguments!r}) raised {type(error).__name__}: {error}")
+    if not sound(value):
+        pytest.fail(f"{where}({arguments!r}) answered {value!r}")
+    return value
+
+
+COUNTED = [0]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name):
+    call, good = FUNCTIONS[name]
+    for arguments in cases(good, 60, name):
+        attempt(name, call, arguments, COUNTED)
+
+
+ASKED = [
+    (plan, name)
+    for plan in PLANS
+    for name in QUESTIONS
+    if len(plan.parts) == 1 or name not in ("compare", "explain", "tradeoff")  # many calls of the engine each
+]
+
+
+@pytest.mark.parametrize(("plan", "name"), ASKED, ids=[f"{plan!r}.{name}" for plan, name in ASKED])
+def test_questions(plan, name):
+    good, ask = QUESTIONS[name]
+    for arguments in cases(good, 20, name):
+        attempt(f"{plan!r}.{name}", lambda **kw: ask(plan, **kw), arguments, COUNTED)
+
+
+@pytest.mark.parametrize("name", CONSTRUCTORS)
+def test_constructors_and_what_they_answer(name):
+    build, good = CONSTRUCTORS[name]
+    for arguments in cases(good, 120, name):
+        mechanism = attempt(name, build, arguments, COUNTED)
+        if mechanism is None:
+            continue
+        if name == "dpsgd":  # extreme rates and noises cost the engine seconds each: it has its own tests
+            attempt(f"{mechanism!r}.renyi", mechanism.renyi, {"order": 2.0}, COUNTED)
+            continue
+        epsilon = attempt(f"{mechanism!r}.epsilon", mechanism.epsilon, {"delta": 1e-6}, COUNTED)
+        delta = attempt(f"{mechanism!r}.delta", mechanism.delta, {"epsilon": 0.5}, COUNTED)
+        attempt(f"{mechanism!r}.renyi", mechanism.renyi, {"order": 2.0}, COUNTED)
+        if all(count == 1 for _, count in mechanism.parts):
+            attempt(f"{mechanism!r}.tradeoff", mechanism.tradeoff, {"fpr": 0.01}, COUNTED)
+        assert delta is None or delta <= 1
+        truth = TRUTHS.get(name, lambda *_: None)(*(arguments[key] for key in good))
+        if truth is not None and epsilon is not None:
+            with mp.workdps(40):
+                assert truth(mp.mpf(epsilon)) <= mp.mpf(1e-6), (mechanism, epsilon)
+
+
+def gaussian_truth(sigma, sensitivity):
+    """The exact profile of the Gaussian mechanism, from the arguments as given."""
+    with mp.workdps(60):
+        mu = exact(sensitivity) / exact(sigma)
+
+    def profile(epsilon):
+        with mp.workdps(60 + int(min(mu * mu, 2000))):
+            if epsilon == mp.inf:
+                return mp.mpf(0)
+            tails = [mp.erfc((epsilon / mu + s * mu / 2) / mp.sqrt(2)) / 2 for s in (-1, 1)]
+            return tails[0] - mp.exp(epsilon) * tails[1]
+
+    return profile if 1e-6 < mu < 40 else None
+
+
+def laplace_truth(scale, sensitivity):
+    with mp.workdps(60):
+        t = exact(sensitivity) / exact(scale)
+    return lambda epsilon: max(mp.mpf(0), 1 - mp.exp((epsilon - t) / 2)) if epsilon < t else mp.mpf(0)
+
+
+def pure_truth(epsilon0):
+    with mp.workdps(60):
+        e = exact(epsilon0)
+    return lambda epsilon: max(mp.mpf(0), (1 - mp.exp(epsilon - e)) / (1 + mp.exp(-e)))
+
+
+def response_truth(p, categories):
+    """Two of k answers matter: p against (1 - p)/(k - 1)."""
+    with mp.workdps(60):
+        high, low = exact(p), (1 - exact(p)) / (int(categories) - 1)
+        return lambda epsilon: max(mp.mpf(0), high - mp.exp(epsilon) * low, low - mp.exp(epsilon) * high)
+
+
+def exact(value):
+    """The double that was accepted (and is printed): a Fraction or Decimal stands for its nearest double."""
+    return mp.mpf(float(value))
+
+
+TRUTHS = {
+    "Gaussian": gaussian_truth,
+    "Laplace": laplace_truth,
+    "PureDP": pure_truth,
+    "RandomizedResponse": response_truth,
+}
+
+
+def test_the_generator_is_large_and_repeats_itself():
+    """At least 10,000 hostile calls, whatever part of this file a worker runs."""
+    single = [len(HOSTILE) * len(good) + 60 * (len(good) > 1) for _, good in FUNCTIONS.values()]
+    asked = [QUESTIONS[name][0] for _, name in ASKED]
+    single += [len(HOSTILE) * len(good) + 20 * (len(good) > 1) for good in asked]
+    single += [len(HOSTILE) * len(good) + 120 * (len(good) > 1) for _, good in CONSTRUCTORS.values()]
+    assert sum(single) >= 10_000
+    once, again = (list(itertools.islice(cases({"a": 1, "b": 2}, 50, "seed"), 300)) for _ in range(2))
+    assert repr(once) == repr(again)
+
+
+def test_the_test_can_fail():
+    with pytest.raises(pytest.fail.Exception):
+        attempt("nan", lambda x: math.nan, {"x": 1}, [0])
+    with pytest.raises(pytest.fail.Exception):
+        attempt("negative", lambda x: -1e-300, {"x": 1}, [0])
+    with pytest.raises(pytest.fail.Exception):
+        attempt("error", lambda x: 1 / 0, {"x": 1}, [0])
