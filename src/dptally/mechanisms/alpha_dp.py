@@ -10,7 +10,7 @@ from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.renyi_dp import RenyiBound
+from dptally.mechanisms.renyi_dp import RenyiBound, order_less_one
 from dptally.numerics.rounding import up
 
 __all__ = ["AlphaDP"]
@@ -18,12 +18,14 @@ __all__ = ["AlphaDP"]
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class AlphaDP(Mechanism):
-    """Alpha divergence (E_Q[(P/Q)^a] - 1) / (a (a - 1)) of order ``alpha`` at most ``epsilon``, both directions.
+    """Alpha divergence (E_Q[(P/Q)^a] - 1) / (a (a - 1)) of order ``alpha`` at most ``epsilon``.
+
+    It holds in both directions.
 
     Renyi DP in other units: exp((a - 1) D_a) = 1 + a (a - 1) epsilon, so it answers exactly what
     ``RenyiDP([alpha], [log(1 + alpha (alpha - 1) epsilon) / (alpha - 1)])`` answers.
 
-    >>> AlphaDP(alpha=2.0, epsilon=0.5).alpha_divergence(2.0)
+    >>> round(AlphaDP(alpha=2.0, epsilon=0.5).alpha_divergence(2.0), 12)
     0.5
     """
 
@@ -44,4 +46,4 @@ class AlphaDP(Mechanism):
             return ()
         log_excess = math.log(a) + math.log(a - 1.0) + math.log(epsilon)
         moment = math.log1p(a * (a - 1.0) * epsilon) if log_excess < 700 else log_excess
-        return (RenyiBound(((math.nextafter(a - 1.0, 0.0), up(moment, 8)),)),)
+        return (RenyiBound(((order_less_one(a), up(moment, 8)),)),)

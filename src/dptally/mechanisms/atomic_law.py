@@ -11,7 +11,7 @@ from dptally.checks import Floats
 from dptally.law import Law
 from dptally.law.law import Numbers
 from dptally.mechanisms.loss_quadrature import LossNodes, divergence
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, up
 
 __all__ = ["AtomicLaw", "log_atomic_profile", "scaled_profile"]
 
@@ -20,15 +20,17 @@ _BLOCK = 64
 
 @dataclass(frozen=True, slots=True)
 class AtomicLaw(Law):
-    """Point masses ``(loss, mass)`` in increasing order of loss, and a mass at infinity; the same in both directions.
+    """Point masses ``(loss, mass)`` in increasing order of loss, and a mass at infinity; symmetric.
 
-    The doubles given are the law: whoever builds it makes sure that they dominate what they stand for, and states by
-    which relative ``excess`` at most; the lower bound of the profile is lowered by it.
+    The doubles given are the law: whoever builds it makes sure that they dominate what they stand for, and
+    states how far they may be above it: masses by a relative ``excess``, losses by ``loss_excess``. The
+    lower bound of the profile is lowered by as much.
     """
 
     points: tuple[tuple[float, float], ...]
     mass_at_infinity: float = 0.0
     excess: float = 0.0
+    loss_excess: float = 0.0
     cited: str = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
 
     @property
@@ -44,7 +46,8 @@ class AtomicLaw(Law):
 
     def _nodes(self) -> LossNodes:
         loss, mass = self.columns()
-        return LossNodes(np.log(mass), loss, divergence(np.log(mass), loss), self.mass_at_infinity, self.mass_at_infinity)
+        log_mass, infinite = np.log(mass), self.mass_at_infinity
+        return LossNodes(log_mass, loss, divergence(log_mass, loss), infinite, infinite)
 
     def columns(self) -> tuple[Floats, Floats]:
         """(losses, masses)."""
@@ -69,7 +72,9 @@ class AtomicLaw(Law):
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         lower, upper = log_atomic_profile(*self.columns(), epsilon)
-        return lower - self.excess, upper
+        if self.loss_excess:
+            lower = log_atomic_profile(*self.columns(), np.asarray(up(epsilon + self.loss_excess)))[0]
+        return lower - self.excess, np.minimum(upper, 0.0)
 
     def tail(self, loss: Floats) -> Floats:
         at, mass = self.columns()
@@ -93,12 +98,14 @@ def log_atomic_profile(loss: Floats, mass: Floats, epsilon: Floats) -> tuple[Flo
 def scaled_profile(loss: Floats, mass: Floats, epsilon: Floats) -> tuple[Floats, Floats, float]:
     """(total, scale, relative error of total): the profile at each epsilon is total * scale.
 
-    The scale is the largest mass beyond epsilon, so nothing that matters underflows. eps - loss is rounded once, so
-    each term is within 6 ulps; sums of positive terms in blocks of 64, then of the blocks, add half an ulp per addition.
+    The scale is the largest mass beyond epsilon, so nothing that matters underflows. eps - loss is rounded
+    once, so each term is within 6 ulps; sums of positive terms in blocks of 64, then of the blocks, add
+    half an ulp per addition.
     """
     if not loss.size:
         return np.zeros_like(epsilon), np.zeros_like(epsilon), 0.0
-    scale = np.append(np.maximum.accumulate(mass[::-1])[::-1], 0.0)[np.searchsorted(loss, epsilon, side="right")]
+    largest_beyond = np.append(np.maximum.accumulate(mass[::-1])[::-1], 0.0)
+    scale = largest_beyond[np.searchsorted(loss, epsilon, side="right")]
     total = np.zeros_like(epsilon)
     blocks = -(-loss.size // _BLOCK)
     rows = max(1, (1 << 20) // loss.size)

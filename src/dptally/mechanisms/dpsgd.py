@@ -11,12 +11,16 @@ from dptally.mechanisms.poisson_sampled import PoissonSampled
 __all__ = ["dpsgd"]
 
 
-def dpsgd(noise_multiplier: float, sample_rate: float, steps: int, adjacency: Adjacency = ADD_REMOVE) -> Composed:
-    """``steps`` rounds of clipping, summing a Poisson sample and adding Gaussian noise [Abadi et al. 2016, Alg. 1].
+def dpsgd(
+    noise_multiplier: float, sample_rate: float, steps: int, adjacency: Adjacency = ADD_REMOVE
+) -> Composed:
+    """``steps`` rounds of clipping, summing a Poisson sample and adding Gaussian noise.
 
-    noise_multiplier is the noise's standard deviation per unit of the clipping norm; sample_rate the probability with
-    which a record joins a round (expected batch size / records). The same as
-    ``steps * PoissonSampled(Gaussian(noise_multiplier), sample_rate, adjacency)``.
+    [Abadi et al. 2016, Deep learning with differential privacy, Alg. 1]
+
+    noise_multiplier is the noise's standard deviation per unit of the clipping norm; sample_rate the
+    probability with which a record joins a round (expected batch size / records). The same as ``steps *
+    PoissonSampled(Gaussian(noise_multiplier), sample_rate, adjacency)``.
 
     >>> dpsgd(noise_multiplier=1.0, sample_rate=0.01, steps=1000)
     1000 * PoissonSampled(mechanism=Gaussian(sigma=1.0, sensitivity=1.0), rate=0.01, adjacency=ADD_REMOVE)

@@ -1,11 +1,13 @@
 r"""K(t) of a loss that is known at quadrature nodes or atoms, accurate relative to K also where K is tiny.
 
-Let the finite losses have P-mass 1 - p, and let Q have mass 1 - r where P has any. Then E[e^{-L}] = 1 - r, and
+Let the finite losses have P-mass 1 - p, and let Q have mass 1 - r where P has any. Then
+E[e^{-L}] = 1 - r, and
 
     E[e^{tL}] = 1 - p + t E[L] + E[e^{tL} - 1 - tL],      E[L] = E[L - 1 + e^{-L}] + r - p.
 
-With p = r = 0 and t >= 0 nothing cancels: every term is nonnegative. A node carries its mass under P, its loss, and
-its share of E[L - 1 + e^{-L}]. At rate q = 1e-9 K is of order q^2 = 1e-18 and still correct to a few ulps.
+With p = r = 0 and t >= 0 nothing cancels: every term is nonnegative. A node carries its mass under P, its
+loss, and its share of E[L - 1 + e^{-L}]. At rate q = 1e-9 K is of order q^2 = 1e-18 and still correct to a
+few ulps.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ _POINTS = 32  # Gauss-Legendre points of one panel
 
 @dataclass(frozen=True, slots=True)
 class LossNodes:
-    """A rule for expectations under P over the finite losses: log of the mass, loss, share of E[L - 1 + e^{-L}]."""
+    """A rule for expectations over the finite losses: log of the mass, loss, share of E[L - 1 + e^{-L}]."""
 
     log_mass: Floats
     loss: Floats
@@ -72,7 +74,7 @@ class LossNodes:
         peak = np.maximum((self.log_mass + u.real).max(axis=1), 0.0)
         out = np.empty(t.shape, dtype=u.dtype)
         mild = peak < 2.0
-        # a large t E[L] would cancel against the rest: the moment is then far from 1, and the plain sum does best
+        # a large t E[L] would cancel against the rest: the moment is far from 1, and the plain sum does best
         near_one = mild & (np.abs(t) * abs(mean) < 0.5)
         plain = mild & ~near_one
         if near_one.any():
@@ -85,7 +87,7 @@ class LossNodes:
         return out
 
     def _excess(self, u: Numbers) -> Numbers:
-        """sum of mass * (e^u - 1 - u); where e^u would overflow and mass * e^u does not, through the logarithm."""
+        """sum of mass * (e^u - 1 - u); through the logarithm where e^u would overflow."""
         high = u.real > 500.0
         total: Numbers = expm1_minus(np.where(high, 0.0, u)) @ np.exp(self.log_mass)
         if high.any():
@@ -101,7 +103,7 @@ class LossNodes:
 
 
 def moment_by_nodes(nodes: Callable[[Floats, float], LossNodes], t: Numbers) -> Numbers:
-    """K at any array of t, where ``nodes(tilts, frequency)`` gives a rule for every Re t in tilts, |Im t| <= frequency.
+    """K at any array of t; ``nodes(tilts, frequency)`` is a rule for Re t in tilts, |Im t| <= frequency.
 
     Real t within a factor of two of one another share a rule; complex t do where their real parts agree.
     """
@@ -118,16 +120,16 @@ def moment_by_nodes(nodes: Callable[[Floats, float], LossNodes], t: Numbers) -> 
 
 
 def weighted_losses(law: Law, tilt: float, modulus: float) -> tuple[Floats, Floats]:
-    """(loss, log mass) of a rule for E[g(L)], g as smooth as e^{tL}, Re t = tilt, |t| <= modulus: atoms and density.
+    """(loss, log mass) of a rule for E[g(L)], g as smooth as e^{tL}, Re t = tilt, |t| <= modulus.
 
-    32 points on a panel of length at most min(2, 8 / (1 + modulus)) leave less than 1e-16 of a function that is analytic
-    within pi of the real line.
+    32 points on a panel of length at most min(2, 8 / (1 + modulus)) leave less than 1e-16 of a function
+    that is analytic within pi of the real line.
     """
     if isinstance(law, DiscreteGaussianLaw):
         return _lattice(law, tilt)
     if not (math.isfinite(law.infimum) and math.isfinite(law.supremum)):
         raise Unanswerable(
-            f"the log-moment of a sampled {type(law).__name__} is not computed, because its loss is unbounded; "
+            f"the log-moment of a sampled {type(law).__name__} is not computed: its loss is unbounded; "
             "its privacy profile is: ask delta(epsilon=...) or epsilon(delta=...) of one run"
         )
     atoms = np.array(law.atoms(), dtype=np.float64).reshape(-1, 2)
@@ -143,10 +145,13 @@ def weighted_losses(law: Law, tilt: float, modulus: float) -> tuple[Floats, Floa
 
 
 def _lattice(law: DiscreteGaussianLaw, tilt: float) -> tuple[Floats, Floats]:
-    """The atoms of discrete Gaussian noise that can matter at this tilt: between the modes, and REACH beyond."""
+    """The atoms of discrete Gaussian noise that matter at this tilt: between the modes, and REACH beyond."""
     reach = law.shift * (2.0 + max(tilt, 1.0)) + REACH * law.sigma + 1.0
     if reach > 1e6:
-        raise Unanswerable(f"the log-moment of {law!r} on a sample at t = {tilt:g} needs {2 * reach:.0f} terms; use Gaussian noise")
+        raise Unanswerable(
+            f"the log-moment of {law!r} on a sample at t = {tilt:g} needs {2 * reach:.0f} terms; "
+            "use Gaussian noise"
+        )
     k = np.arange(-math.ceil(reach), math.ceil(reach) + 1, dtype=np.float64)
     weight = -0.5 * (k / law.sigma) ** 2
     total = math.log(math.fsum(np.exp(weight)))
@@ -157,7 +162,9 @@ def panels(start: float, end: float, modulus: float) -> tuple[Floats, Floats]:
     """(points, weights) of composite Gauss-Legendre quadrature on [start, end]; see ``weighted_losses``."""
     number = max(1, math.ceil((end - start) / min(2.0, 8.0 / (1.0 + modulus))))
     if number > 100_000:
-        raise Unanswerable(f"the log-moment at |t| = {modulus:g} needs {number} panels; ask for a smaller order")
+        raise Unanswerable(
+            f"the log-moment at |t| = {modulus:g} needs {number} panels; ask for a smaller order"
+        )
     points, weights = _gauss_legendre()
     half = 0.5 * (end - start) / number
     centres = start + half * (2.0 * np.arange(number) + 1.0)
@@ -181,7 +188,7 @@ def expm1_minus(u: Numbers) -> Numbers:
 
 
 def remove_divergence(log_mass: Floats, log_base: Floats, x: Floats, log_ratio: Floats) -> Floats:
-    """base (A log A - A + 1), A = 1 + x, mass = A base: x log A - (x - log A), or A (log A - 1) + 1 where x is large."""
+    """base (A log A - A + 1), A = 1 + x, mass = A base; x log A - (x - log A) where x is moderate."""
     moderate = x < 1e3
     v, log_v = np.where(moderate, x, 0.0), np.where(moderate, log_ratio, 0.0)
     small = np.exp(np.where(moderate, log_base, 0.0)) * (v * log_v - minus_log1p(v, log_v))
@@ -192,7 +199,8 @@ def add_divergence(log_mass: Floats, x: Floats, log_ratio: Floats) -> Floats:
     """mass (x - log(1 + x)), also where x alone would overflow."""
     moderate = x < 1e3
     small = np.exp(log_mass) * minus_log1p(np.where(moderate, x, 0.0), np.where(moderate, log_ratio, 0.0))
-    return np.where(moderate, small, np.exp(np.where(moderate, 0.0, log_mass + log_ratio)) - np.exp(log_mass) * (1.0 + log_ratio))
+    large = np.exp(np.where(moderate, 0.0, log_mass + log_ratio)) - np.exp(log_mass) * (1.0 + log_ratio)
+    return np.where(moderate, small, large)
 
 
 def divergence(log_mass: Floats, loss: Floats) -> Floats:

@@ -28,10 +28,11 @@ __all__ = ["PoissonSampled"]
 class PoissonSampled(Mechanism):
     """Run ``mechanism`` on a sample that each record joins independently with probability ``rate``.
 
-    ADD_REMOVE: the mechanism's guarantee is for one record present or absent, and the theorem is that of Zhu, Dong, Wang
-    2022 (Thm. 11), for anything with a dominating pair. REPLACE: ``sensitivity`` bounds the contribution of ONE record,
-    and a declared guarantee is still the one for a record present or absent; the theorem is in docs/sampling.md, for
-    Gaussian and Laplace noise and for losses of finitely many values.
+    ADD_REMOVE: the mechanism's guarantee is for one record present or absent, and the theorem is that of
+    Zhu, Dong, Wang 2022 (Thm. 11), for anything with a dominating pair. REPLACE: ``sensitivity`` bounds the
+    contribution of ONE record, and a declared guarantee is still the one for a record present or absent;
+    the theorem is in docs/sampling.md, for Gaussian and Laplace noise and for losses of finitely many
+    values.
 
     >>> PoissonSampled(Gaussian(sigma=1.0), rate=0.01)
     PoissonSampled(mechanism=Gaussian(sigma=1.0, sensitivity=1.0), rate=0.01, adjacency=ADD_REMOVE)
@@ -50,7 +51,9 @@ class PoissonSampled(Mechanism):
             raise InvalidType("adjacency", "ADD_REMOVE or REPLACE", self.adjacency)
         if isinstance(self.mechanism, PoissonSampled) and self.mechanism.adjacency is not self.adjacency:
             raise InvalidArgument(
-                "adjacency", f"that of the sampled mechanism inside, {self.mechanism.adjacency!r}", self.adjacency
+                "adjacency",
+                f"that of the sampled mechanism inside, {self.mechanism.adjacency!r}",
+                self.adjacency,
             )
 
     @property
@@ -92,19 +95,21 @@ class PoissonSampled(Mechanism):
                 return ()
             if not composition.determined:
                 raise Unanswerable(
-                    f"sampling amplifies a privacy profile, and {self.mechanism!r} bounds Renyi divergences only; sample what "
-                    "it stands for (Gaussian, Laplace, ...), or state it first as ApproxDP(epsilon, delta) or GaussianDP(mu)"
+                    f"sampling amplifies a privacy profile, and {self.mechanism!r} bounds Renyi divergences "
+                    "only; sample what it stands for (Gaussian, Laplace, ...), or state it first as "
+                    "ApproxDP(epsilon, delta) or GaussianDP(mu)"
                 )
             if len(composition.parts) > 1 or composition.parts[0][1] > 1:
                 raise Unanswerable(
-                    f"one sample used by several mechanisms is not answered: {self.mechanism!r} has no single loss in closed "
-                    "form; sample each part by itself, or state the whole as one ApproxDP, GaussianDP or Profile guarantee"
+                    f"one sample used by several mechanisms is not answered: {self.mechanism!r} has no "
+                    "single loss in closed form; sample each part by itself, or state the whole as one "
+                    "ApproxDP, GaussianDP or Profile guarantee"
                 )
             laws.append(composition.parts[0][0])
         return tuple(laws)
 
     def _sigma(self, law: Law) -> float:
-        """Noise per unit of one record's contribution, rounded down (less noise tells more); 0 if it is not Gaussian."""
+        """Noise per unit of one record's contribution, rounded down (less tells more); 0 if not Gaussian."""
         if isinstance(self.mechanism, Gaussian):
             return between(Fraction(self.mechanism.sigma) / Fraction(self.mechanism.sensitivity))[0]
         if isinstance(law, GaussianLaw):
@@ -129,7 +134,7 @@ def _replace_law(sides: tuple[Law, ...], rate: float, sigma: float) -> Law:
     if not listed and law.infinity_mass == 1.0:
         return law
     raise Unanswerable(
-        f"no dominating pair is known for a sampled {type(law).__name__} under REPLACE; it is for Gaussian and Laplace noise and "
-        "for losses of finitely many values. Under ADD_REMOVE it is: with epsilon doubled and delta (1 + e^epsilon)-fold that "
-        "covers a replacement"
+        f"no dominating pair is known for a sampled {type(law).__name__} under REPLACE; it is for Gaussian "
+        "and Laplace noise and for losses of finitely many values. Under ADD_REMOVE it is: with epsilon "
+        "doubled and delta (1 + e^epsilon)-fold that covers a replacement"
     )

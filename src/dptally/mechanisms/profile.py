@@ -1,14 +1,16 @@
 r"""A declared privacy profile: a curve of (epsilon, delta) guarantees, from a paper or from data.
 
-Every finite set of guarantees (eps_i, delta_i) that holds in both directions implies more than its points. In x = e^eps
-a profile H is convex, falls from H(0) = 1 to its limit, and the other direction has H(1/x) = 1 - 1/x + H(x)/x. So the
-largest profile that keeps all the guarantees is the lower convex envelope, in x, of
+Every finite set of guarantees (eps_i, delta_i) that holds in both directions implies more than its points.
+In x = e^eps a profile H is convex, falls from H(0) = 1 to its limit, and the other direction has
+H(1/x) = 1 - 1/x + H(x)/x. So the largest profile that keeps all the guarantees is the lower convex envelope,
+in x, of
 
-    (0, 1),   (1/x_i, 1 - 1/x_i + delta_i / x_i),   (x_i, delta_i),   and the level line beyond the last point,
+    (0, 1),   (1/x_i, 1 - 1/x_i + delta_i / x_i),   (x_i, delta_i),   and the level line beyond the last,
 
 which is piecewise linear: a pair with atoms at +-eps_i and the last delta at infinity
-[Zhu, Dong, Wang 2022, Prop. 8 and Lemma 9; for one guarantee it is Thm. 2.1 of the GDPT paper and the pair of Kairouz,
-Oh, Viswanath 2015]. It dominates whatever keeps the guarantees, so it may be composed and sampled.
+[Zhu, Dong, Wang 2022, Prop. 8 and Lemma 9; for one guarantee it is Thm. 2.1 of the GDPT paper and the pair
+of Kairouz, Oh, Viswanath 2015]. It dominates whatever keeps the guarantees, so it may be composed and
+sampled.
 """
 
 from __future__ import annotations
@@ -43,10 +45,11 @@ _NEGLIGIBLE = 1e-300
 class Profile(Mechanism):
     """Any mechanism that is (epsilon, delta_of_epsilon(epsilon))-DP for every epsilon >= 0.
 
-    ``Profile(function)``: the function takes one float and must not increase, within [0, 1]. It is looked at on
-    2050 epsilons, denser towards 0, up to where it vanishes, falls below 1e-300 or stays level (1024 at most). One run is answered
-    with the smaller of the function and the table's envelope; compositions and samples use the table, which is made of valid
-    guarantees and therefore dominates, being pessimistic only between its points.
+    ``Profile(function)``: the function takes one float and must not increase, within [0, 1]. It is looked
+    at on 2050 epsilons, denser towards 0, up to where it vanishes, falls below 1e-300 or stays level (1024
+    at most). One run is answered with the smaller of the function and the table's envelope; compositions
+    and samples use the table, which is made of valid guarantees and therefore dominates, being pessimistic
+    only between its points.
 
     ``Profile(points=...)`` or ``Profile.from_points``: exactly these guarantees and no others.
 
@@ -59,10 +62,14 @@ class Profile(Mechanism):
     json_name: ClassVar[str] = "profile"
 
     def __init__(
-        self, delta_of_epsilon: Callable[[float], float] | None = None, points: Iterable[Iterable[float]] | None = None
+        self,
+        delta_of_epsilon: Callable[[float], float] | None = None,
+        points: Iterable[Iterable[float]] | None = None,
     ) -> None:
         if (delta_of_epsilon is None) == (points is None):
-            raise InvalidType("delta_of_epsilon, points", "one of the two, not both", (delta_of_epsilon, points))
+            raise InvalidType(
+                "delta_of_epsilon, points", "one of the two, not both", (delta_of_epsilon, points)
+            )
         object.__setattr__(self, "delta_of_epsilon", delta_of_epsilon)
         table = _tabulated(delta_of_epsilon) if delta_of_epsilon is not None else _checked_points(points)
         object.__setattr__(self, "points", table)
@@ -90,7 +97,9 @@ class ProfileLaw(Law):
 
     table: AtomicLaw
     delta_of_epsilon: Callable[[float], float]
-    theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
+    theorem: ClassVar[str] = (
+        "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
+    )
 
     def log_moment(self, t: Numbers) -> Numbers:
         return self.table.log_moment(t)
@@ -114,11 +123,13 @@ class ProfileLaw(Law):
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """The table's, or the function's where that is smaller; below 0 the table's alone."""
         lower, upper = self.table.log_profile(epsilon)
-        stated = np.array([_value(self.delta_of_epsilon, e) if e >= 0 else 1.0 for e in np.atleast_1d(epsilon).ravel()])
+        flat = np.atleast_1d(epsilon).ravel()
+        stated = np.array([_value(self.delta_of_epsilon, e) if e >= 0 else 1.0 for e in flat])
         mass = self.table.infinity_mass
         with np.errstate(divide="ignore"):
             finite = np.log(np.maximum(stated - mass, 0.0))
-            slack = np.where(np.isfinite(finite), EPS * (4.0 + 4.0 * mass * np.exp(-np.maximum(finite, -700.0))), 0.0)
+            relative = 4.0 + 4.0 * mass * np.exp(-np.maximum(finite, -700.0))
+            slack = np.where(np.isfinite(finite), EPS * relative, 0.0)
         finite, slack = finite.reshape(epsilon.shape), slack.reshape(epsilon.shape)
         return np.minimum(lower, finite - slack), np.minimum(upper, finite + slack)
 
@@ -141,7 +152,11 @@ def _tabulated(function: object) -> Points:
     if not callable(function):
         raise InvalidType("delta_of_epsilon", "a function of epsilon (or use Profile.from_points)", function)
     end = 1.0
-    while end < _FARTHEST and _value(function, end) > _NEGLIGIBLE and _value(function, end) < _value(function, 0.5 * end):
+    while (
+        end < _FARTHEST
+        and _value(function, end) > _NEGLIGIBLE
+        and _value(function, end) < _value(function, 0.5 * end)
+    ):
         end *= 2.0
     if _value(function, end) <= _NEGLIGIBLE:
         end = _first_negligible(function, end)
@@ -183,10 +198,14 @@ def _checked_points(points: object) -> Points:
         raise InvalidType("points", "pairs (epsilon, delta)", points)
     pairs = []
     for point in points:
-        pair = tuple(point) if isinstance(point, Iterable) and not isinstance(point, (str, bytes)) else (point,)
+        pair = (
+            tuple(point) if isinstance(point, Iterable) and not isinstance(point, (str, bytes)) else (point,)
+        )
         if len(pair) != 2:
             raise InvalidType("points", "pairs (epsilon, delta)", point)
-        pairs.append((checks.nonnegative("points (epsilon)", pair[0]), checks.probability("points (delta)", pair[1])))
+        pairs.append(
+            (checks.nonnegative("points (epsilon)", pair[0]), checks.probability("points (delta)", pair[1]))
+        )
     if not pairs:
         raise InvalidArgument("points", "at least one pair (epsilon, delta)", points)
     pairs.sort()
@@ -200,19 +219,21 @@ def _falling(pairs: list[tuple[float, float]], name: str) -> Points:
     for (before, higher), (after, lower) in pairwise(pairs):
         if lower > higher:
             raise InvalidArgument(
-                name, "nonincreasing in epsilon", f"delta({before:.6g}) = {higher:.6g} and delta({after:.6g}) = {lower:.6g}"
+                name,
+                "nonincreasing in epsilon",
+                f"delta({before:.6g}) = {higher:.6g} and delta({after:.6g}) = {lower:.6g}",
             )
     return tuple(pairs)
 
 
-# -- the pair ------------------------------------------------------------------------------------------------------------
+# -- the pair ----------------------------------------------------------------------------------------------
 
 
 def law_of_guarantees(points: Points) -> AtomicLaw | None:
     """The pair that dominates all mechanisms with these guarantees; None where they leave nothing to lose.
 
-    Masses are computed in doubles and then raised by a common factor until the pair provably keeps every knot of the
-    envelope, so it dominates in spite of rounding.
+    Masses are computed in doubles and then raised by a common factor until the pair provably keeps every
+    knot of the envelope, so it dominates in spite of rounding.
     """
     knots = _hull(points)
     if knots[0] == (0.0, 0.0):
@@ -231,65 +252,60 @@ def law_of_guarantees(points: Points) -> AtomicLaw | None:
 
 
 def _hull(points: Points) -> Points:
-    """The knots at eps >= 0 of the lower convex envelope in x = e^eps of the guarantees and their mirror images.
+    """The knots at eps >= 0 of the lower convex envelope in x = e^eps of the points and their mirror images.
 
-    Slopes are compared after division by x, so nothing overflows. A knot kept or dropped by rounding is harmless: what is
-    kept is a guarantee, what is dropped lies on or above the envelope to within rounding, and ``_keeps`` looks again.
+    The first knot is the point whose line through its own mirror image, delta = 1 - s (1 + x), is the
+    lowest: the largest s = (1 - delta) / (1 + x). From there on it is the hull of what lies to the right.
+    Slopes are compared after division by x, so nothing overflows. A point dropped by rounding lies on the
+    envelope to within rounding, and ``_keeps`` looks again.
     """
-    hull: list[tuple[float, float]] = []
-    for epsilon, delta in [*_mirrored(points), *points]:
-        while hull and _above(hull, epsilon, delta):
+    steepness = [(1.0 - delta) / (1.0 + math.exp(min(epsilon, 700.0))) for epsilon, delta in points]
+    first = steepness.index(max(steepness))
+    hull = [points[first]]
+    for epsilon, delta in points[first + 1 :]:
+        while len(hull) > 1 and _above(hull, epsilon, delta):
             hull.pop()
         hull.append((epsilon, delta))
-    level = [point for point in hull if point[0] >= 0]
-    while len(level) > 1 and level[-1][1] == level[-2][1]:
-        level.pop()
-    return tuple(level)
-
-
-def _mirrored(points: Points) -> list[tuple[float, float]]:
-    return [(-e, -math.expm1(-e) + d * math.exp(-e)) for e, d in reversed(points) if e > 0]
+    while len(hull) > 1 and hull[-1][1] == hull[-2][1]:
+        hull.pop()
+    return tuple(hull)
 
 
 def _above(hull: list[tuple[float, float]], epsilon: float, delta: float) -> bool:
-    """Whether the last knot lies on or above the chord from its predecessor, or from (x = 0, 1), to the new point."""
-    last, height = hull[-1]
-    ahead = math.expm1(min(epsilon - last, 700.0))  # (x - x_last) / x_last
-    if len(hull) == 1:
-        behind, before = 1.0, 1.0
-    else:
-        behind, before = -math.expm1(hull[-2][0] - last), hull[-2][1]
-    return (before - height) * ahead <= (height - delta) * behind
+    """Whether the last knot lies on or above the chord from the one before it to the new point."""
+    (before, higher), (last, height) = hull[-2:]
+    ahead, behind = math.expm1(min(epsilon - last, 700.0)), -math.expm1(before - last)
+    return (higher - height) * ahead <= (height - delta) * behind
 
 
 def _masses(knots: Points) -> list[tuple[float, float]]:
-    """P-masses at the knots: e^eps times the change of slope in x, from differences of neighbours only."""
-    first = knots[0]
-    if first[0] > 0:
-        before = (-first[0], -math.expm1(-first[0]) + first[1] * math.exp(-first[0]))
-    elif len(knots) > 1:
-        second = knots[1]
-        before = (-second[0], -math.expm1(-second[0]) + second[1] * math.exp(-second[0]))
-    else:
-        return [(0.0, 1.0 - first[1])]
-    chain = [before, *knots]
+    """P-masses at the knots: e^eps times the change of slope in x.
+
+    On the left of the first knot the line through its mirror image has slope -s, and
+    e^eps s = (1 - delta)/(1 + e^-eps); at eps = 0 the knot is its own mirror image and carries both masses.
+    """
     out = []
-    for i in range(1, len(chain)):
-        (e0, h0), (e1, h1) = chain[i - 1], chain[i]
-        mass = (h0 - h1) / -math.expm1(e0 - e1)
-        if i + 1 < len(chain):
-            mass -= (h1 - chain[i + 1][1]) / math.expm1(min(chain[i + 1][0] - e1, 700.0))
-        out.append((e1, max(mass, 0.0)))
+    for i, (epsilon, delta) in enumerate(knots):
+        if i == 0:
+            mass = (1.0 - delta) / (1.0 + math.exp(-epsilon))
+        else:
+            mass = (knots[i - 1][1] - delta) / -math.expm1(knots[i - 1][0] - epsilon)
+        if i + 1 < len(knots):
+            mass -= (delta - knots[i + 1][1]) / math.expm1(min(knots[i + 1][0] - epsilon, 700.0))
+        out.append((epsilon, max(mass, 0.0) * (2.0 if epsilon == 0 else 1.0)))
     return out
 
 
 def _keeps(law: AtomicLaw, knots: Points) -> bool:
-    """Whether the law's profile is certainly at least the envelope at every knot and mirror image, and in total mass.
+    """Whether the law's profile is certainly at least the envelope, at every knot, mirror image and in total.
 
-    At the last knot only the mass at infinity is left, which is exact.
+    Without the mass at infinity, which is exact: h = d - d_last at a knot, (1 - e^-eps)(1 - d) + d - d_last
+    at its mirror image.
     """
-    wanted = [*_mirrored(knots), *knots][:-1]
+    last = knots[-1][1]
+    wanted = [(-e, -math.expm1(-e) * (1.0 - d) + (d - last)) for e, d in knots if e > 0]
+    wanted += [(e, d - last) for e, d in knots]
     total, scale, relative = scaled_profile(*law.columns(), np.array([e for e, _ in wanted]))
-    least = total * scale * (1.0 - relative - 4 * EPS) + law.infinity_mass * (1.0 - 2 * EPS)
-    mass = math.fsum([mass for _, mass in law.points] + [law.infinity_mass])
-    return bool((least >= [d for _, d in wanted]).all()) and mass > 1.0
+    least = total * scale * (1.0 - relative - 4 * EPS)
+    whole = math.fsum(mass for _, mass in law.points) >= (1.0 - last) * (1.0 + 4 * EPS)
+    return whole and bool((least >= np.array([h for _, h in wanted]) * (1.0 + 8 * EPS)).all())

@@ -17,21 +17,24 @@ from dptally.law.law import Numbers
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.numerics.rounding import up
 
-__all__ = ["RenyiBound", "RenyiDP", "real_orders"]
+__all__ = ["RenyiBound", "RenyiDP", "order_less_one", "real_orders"]
 
 
 @dataclass(frozen=True, slots=True)
 class RenyiBound(MomentBound):
     """K(t_i) <= k_i at increasing t_i > 0, and what that implies elsewhere.
 
-    K is convex and K(0) = 0 (there is no mass at infinity), so the lower convex envelope of (0, 0) and the points bounds
-    it: between two orders (a - 1) D_a is at most linear, below the first D_a is at most the first, beyond the last nothing
-    is known. ``limit`` is the divergence of order infinity if declared: K(t) <= t limit.
+    K is convex and K(0) = 0 (there is no mass at infinity), so the lower convex envelope of (0, 0) and the
+    points bounds it: between two orders (a - 1) D_a is at most linear, below the first D_a is at most the
+    first, beyond the last nothing is known. ``limit`` is the divergence of order infinity if declared:
+    K(t) <= t limit.
     """
 
     knots: tuple[tuple[float, float], ...]
     limit: float = math.inf
-    theorem: ClassVar[str] = "van Erven, Harremoes 2014, Renyi divergence, Thm. 3 (monotone), Cor. 2 ((a-1) D_a convex)"
+    theorem: ClassVar[str] = (
+        "van Erven, Harremoes 2014, Renyi divergence, Thm. 3 (monotone), Cor. 2 ((a-1) D_a convex)"
+    )
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = real_orders(self, t)
@@ -49,12 +52,16 @@ class RenyiBound(MomentBound):
 
 
 def _envelope(knots: tuple[tuple[float, float], ...]) -> tuple[Floats, Floats]:
-    """The lower convex envelope of (0, 0) and the knots. Any interpolation between knots is valid, so a knot that is
-    dropped or kept by rounding costs tightness only.
+    """The lower convex envelope of (0, 0) and the knots.
+
+    Any interpolation between knots is valid, so a knot dropped or kept by rounding costs tightness only.
     """
     hull: list[tuple[float, float]] = [(0.0, 0.0)]
     for t, k in knots:
-        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (t - hull[-2][0]) >= (k - hull[-2][1]) * (hull[-1][0] - hull[-2][0]):
+        while len(hull) > 1:
+            (t0, k0), (t1, k1) = hull[-2:]
+            if (k1 - k0) * (t - t0) < (k - k0) * (t1 - t0):
+                break
             hull.pop()
         hull.append((t, k))
     table = np.array(hull)
@@ -74,10 +81,12 @@ def real_orders(law: Law, t: Numbers) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class RenyiDP(Mechanism):
-    """Renyi divergence of order ``orders[i]`` at most ``epsilons[i]``, both directions.  [Mironov 2017, Def. 4]
+    """Renyi divergence of order ``orders[i]`` at most ``epsilons[i]``, in both directions.
 
-    Orders in (1, inf]. Between the orders it is used that (a - 1) D_a is convex in a, below the first that D_a does not
-    decrease in a; beyond the last nothing is known and the answer is infinite.
+    [Mironov 2017, Renyi differential privacy, Def. 4]
+
+    Orders in (1, inf]. Between the orders it is used that (a - 1) D_a is convex in a, below the first that
+    D_a does not decrease in a; beyond the last nothing is known and the answer is infinite.
 
     >>> RenyiDP(orders=(2, 4), epsilons=(0.1, 0.3)).renyi([1.5, 4.0])
     array([0.1, 0.3])
@@ -91,7 +100,9 @@ class RenyiDP(Mechanism):
         orders = _listed("orders", self.orders)
         epsilons = _listed("epsilons", self.epsilons)
         if len(orders) != len(epsilons) or not orders:
-            raise InvalidArgument("epsilons", f"one for each of the {len(orders)} orders, and at least one", epsilons)
+            raise InvalidArgument(
+                "epsilons", f"one for each of the {len(orders)} orders, and at least one", epsilons
+            )
         for order in orders:
             if not order > 1:
                 raise InvalidArgument("orders", "all greater than 1", order)
@@ -107,8 +118,13 @@ class RenyiDP(Mechanism):
         pairs = list(zip(self.orders, self.epsilons, strict=True))
         if any(epsilon == 0 for _, epsilon in pairs):
             return ()  # D_a = 0 means P = Q
-        knots = tuple((math.nextafter(order - 1.0, 0.0), up((order - 1.0) * epsilon, 2)) for order, epsilon in pairs if order < math.inf)
+        knots = tuple((order_less_one(a), up((a - 1.0) * epsilon, 2)) for a, epsilon in pairs if a < math.inf)
         return (RenyiBound(knots, pairs[-1][1] if pairs[-1][0] == math.inf else math.inf),)
+
+
+def order_less_one(order: float) -> float:
+    """order - 1, which is exact up to 2^53, rounded down beyond."""
+    return order - 1.0 if order <= 2.0**53 else math.nextafter(order, 0.0)
 
 
 def _listed(name: str, values: object) -> tuple[float, ...]:

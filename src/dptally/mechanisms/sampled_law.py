@@ -37,20 +37,23 @@ __all__ = ["SampledLaw"]
 class SampledLaw(Law):
     """The loss of sampling at rate q, 0 < q < 1, from the loss of the mechanism on the same side.
 
-    REMOVE: ``inner`` is the loss of (P1, P0), and the sampled loss is log(1 - q + q e^L) under (1-q) P0 + q P1.
-    ADD:    ``inner`` is the loss of (P0, P1), and the sampled loss is -log(1 - q + q e^-L) under P0.
-    ``reverse_mass`` is the mass of the inner pair's second member where the first has none. On the REMOVE side it
-    stays behind with ratio 1 - q: an atom at log(1-q) of mass (1-q) reverse_mass. On the ADD side the inner mass at
-    infinity becomes an atom at -log(1-q): once sampling mixes P0 into both members no output proves absence.
+    REMOVE: ``inner`` is the loss of (P1, P0); the sampled loss is log(1 - q + q e^L) under (1-q) P0 + q P1.
+    ADD:    ``inner`` is the loss of (P0, P1); the sampled loss is -log(1 - q + q e^-L) under P0.
+    ``reverse_mass`` is the mass of the inner pair's second member where the first has none. On the REMOVE
+    side it stays behind with ratio 1 - q: an atom at log(1-q) of mass (1-q) reverse_mass. On the ADD side
+    the inner mass at infinity becomes an atom at -log(1-q): once sampling mixes P0 into both members no
+    output proves absence.
     """
 
     inner: Law
     rate: float
     side: Side
     reverse_mass: float = 0.0
-    theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
+    theorem: ClassVar[str] = (
+        "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
+    )
 
-    # -- the log-moment --------------------------------------------------------------------------------------------
+    # -- the log-moment ------------------------------------------------------------------------------------
 
     def log_moment(self, t: Numbers) -> Numbers:
         """K(t), from the inner atoms and Gauss-Legendre panels of the inner density."""
@@ -59,7 +62,8 @@ class SampledLaw(Law):
     def nodes(self, tilts: Floats, frequency: float = 0.0) -> LossNodes:
         """The rule that integrates e^{tL} for Re t in ``tilts`` and \\|Im t\\| <= ``frequency``."""
         q = self.rate
-        inner, log_mass = weighted_losses(self.inner, float(tilts.max()), math.hypot(float(np.abs(tilts).max()), frequency))
+        modulus = math.hypot(float(np.abs(tilts).max()), frequency)
+        inner, log_mass = weighted_losses(self.inner, float(tilts.max()), modulus)
         edge = _row(-q), _row(math.log1p(-q))  # A - 1 and log A where only P0 has mass
         if self.side is Side.REMOVE:
             x, log_ratio = self._ratio(inner)
@@ -87,7 +91,7 @@ class SampledLaw(Law):
         far = w + math.log(q) + np.log1p((1.0 - q) / q * np.exp(-np.maximum(w, 30.0)))
         return x, np.select([w > 30.0, x < -0.5], [far, low], near)
 
-    # -- the distribution ------------------------------------------------------------------------------------------
+    # -- the distribution ----------------------------------------------------------------------------------
 
     @property
     def mean(self) -> float:
@@ -132,7 +136,8 @@ class SampledLaw(Law):
         if not mass:
             return lower, upper
         slack = 4 * EPS * (1.0 - math.log(mass))
-        return np.logaddexp(lower, math.log(mass)) - slack, np.minimum(np.logaddexp(upper, math.log(mass)) + slack, 0.0)
+        lower, upper = (np.logaddexp(end, math.log(mass)) for end in (lower, upper))
+        return lower - slack, np.minimum(upper + slack, 0.0)
 
     def _inner_loss(self, loss: Floats) -> Floats:
         """The inner loss that becomes this sampled loss; infinite outside the range."""
@@ -173,7 +178,7 @@ class SampledLaw(Law):
         at = self._inner_loss(loss)
         inside = np.isfinite(at)
         w = np.where(inside, at, 0.0)
-        # dL/dy = A / (q e^L) on the REMOVE side, where the mixture weighs P by A e^-L; A e^L / q on the ADD side
+        # dL/dy = A / (q e^L) on the REMOVE side, where the mixture weighs P by A e^-L; else A e^L / q
         power = 2.0 * (loss - w) if self.side is Side.REMOVE else w - loss
         return np.where(inside, self.inner.density(w) * np.exp(np.where(inside, power, 0.0)) / self.rate, 0.0)
 
@@ -185,6 +190,8 @@ def _row(value: float) -> Floats:
     return np.array([value], dtype=np.float64)
 
 
-def _joined(nodes: list[tuple[Floats, Floats, Floats]], infinity_mass: float, reverse_mass: float) -> LossNodes:
+def _joined(
+    nodes: list[tuple[Floats, Floats, Floats]], infinity_mass: float, reverse_mass: float
+) -> LossNodes:
     log_mass, loss, divergence = (np.concatenate(column) for column in zip(*nodes, strict=True))
     return LossNodes(log_mass, loss, divergence, infinity_mass, reverse_mass)

@@ -11,9 +11,9 @@ Write a = e^eps and H_a(P, Q) = E_P[(1 - a dQ/dP)+]. Collecting the factors of P
     remove: H_a = q H_b(P1, P0),   b = (a - (1-q)) / q,                if a > 1-q;      H_a = 1 - a otherwise;
     add:    H_a = (1 - a(1-q)) H_b(P0, P1),   b = a q / (1 - a(1-q)),  if a(1-q) < 1;   H_a = 0 otherwise.
 
-Each is a product of nonnegative factors: no difference of nearly equal numbers, so relative accuracy survives at
-delta = 1e-300. The inner epsilon log b is only known to within rounding; a profile is nonincreasing, so its value
-at either end of that interval bounds it.
+Each is a product of nonnegative factors: no difference of nearly equal numbers, so relative accuracy
+survives at delta = 1e-300. The inner epsilon log b is only known to within rounding; a profile is
+nonincreasing, so its value at either end of that interval bounds it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["add_factor", "add_inner", "log_profile_add", "log_profile_remove", "
 Bounds = tuple[Floats, Floats]
 Profile = Callable[[Floats], Bounds]
 
-#: relative error allowed to one exp, log, expm1 or log1p with the arithmetic around it (numpy stays below 4 ulps)
+# relative error allowed to one exp, log, expm1 or log1p with the arithmetic around it (numpy: below 4 ulps)
 _ROUNDING = 8.0 * EPS
 
 
@@ -43,7 +43,7 @@ def _widened(value: Floats, error: Floats) -> Bounds:
 
 
 def remove_inner(rate: float, epsilon: Floats) -> Bounds:
-    """Bounds of log((e^eps - (1-q)) / q); -inf where e^eps <= 1-q (the lower end also where rounding leaves it open)."""
+    """Bounds of log((e^eps - (1-q)) / q); -inf where e^eps <= 1-q, or for the lower end may be."""
     if rate == 1.0:
         return epsilon.copy(), epsilon.copy()
     log_rate, threshold = math.log(rate), math.log1p(-rate)
@@ -67,7 +67,7 @@ def remove_inner(rate: float, epsilon: Floats) -> Bounds:
 
 
 def log_profile_remove(rate: float, epsilon: Floats, inner: Profile, infinity_mass: float = 0.0) -> Bounds:
-    """Bounds of the log of the finite part on the remove side, given those of (P1, P0) and its mass p at infinity.
+    """Bounds of the log of the finite part on the remove side, from those of (P1, P0) and its mass at infinity.
 
     The finite part is H_a - q p: below the threshold 1 - a - q p, which is a lower bound above it as well.
     """
@@ -93,7 +93,7 @@ def log_profile_remove(rate: float, epsilon: Floats, inner: Profile, infinity_ma
 
 
 def add_factor(rate: float, epsilon: Floats) -> Bounds:
-    """Bounds of log(1 - e^eps (1-q)); -inf where it is zero (the lower end also where rounding leaves it open)."""
+    """Bounds of log(1 - e^eps (1-q)); -inf where that is zero, or for the lower end may be."""
     if rate == 1.0:
         return np.zeros_like(epsilon), np.zeros_like(epsilon)
     threshold = -math.log1p(-rate)
@@ -111,14 +111,14 @@ def _log_one_minus_exp(y: Floats) -> Bounds:
 
 
 def add_inner(rate: float, epsilon: Floats, factor: Bounds) -> Bounds:
-    """Bounds of log(e^eps q / (1 - e^eps (1-q))) from those of the log of its denominator; +inf where that is zero."""
+    """Bounds of log(e^eps q / (1 - e^eps (1-q))) from those of its denominator; +inf where that is zero."""
     shift = epsilon + math.log(rate)
     error = _ROUNDING * (np.abs(epsilon) - math.log(rate))
     return _widened(shift - factor[1], error)[0], _widened(shift - factor[0], error)[1]
 
 
 def log_profile_add(rate: float, epsilon: Floats, inner: Profile) -> Bounds:
-    """Bounds of the log of the profile on the add side; ``inner`` bounds that of (P0, P1), mass at infinity included."""
+    """Bounds of the log of the profile on the add side, given those of (P0, P1) with its infinite mass."""
     factor = add_factor(rate, epsilon)
     low_at, high_at = add_inner(rate, epsilon, factor)
     lower = factor[0] + inner(np.where(np.isposinf(high_at), 0.0, high_at))[0]

@@ -1,13 +1,13 @@
 r"""Poisson sampling when a neighbour replaces one record by another.
 
-Theorem (proof in docs/sampling.md). Let (P1, P0) dominate the mechanism with a record against without it, whichever
-record it is, and let F be the law of dP1/dP0 under P0. Then the sampled mechanism under REPLACE is dominated, in both
-directions, by the pair of densities on (0, 1)
+Theorem (proof in docs/sampling.md). Let (P1, P0) dominate the mechanism with a record against without it,
+whichever record it is, and let F be the law of dP1/dP0 under P0. Then the sampled mechanism under REPLACE
+is dominated, in both directions, by the pair of densities on (0, 1)
 
     1 - q + q F^-1(u)      against      1 - q + q F^-1(1 - u),
 
-with q times the mass of P1 that is singular to P0 added at loss +inf. The two ratios are coupled as oppositely as
-can be, because (x - a y - c)+ is submodular in (x, y).
+with q times the mass of P1 that is singular to P0 added at loss +inf. The two ratios are coupled as
+oppositely as can be, because (x - a y - c)+ is submodular in (x, y).
 
 Gaussian noise: (1-q) N(0, 1) + q N(1/sigma, 1) against (1-q) N(0, 1) + q N(-1/sigma, 1).
 """
@@ -38,13 +38,13 @@ REPLACE_THEOREM = "dptally docs/sampling.md, Theorem 1 (countermonotone coupling
 
 @dataclass(frozen=True, slots=True)
 class SampledReplaceGaussianLaw(Law):
-    r"""Gaussian noise sigma per unit of one record's contribution, sampled at rate q in (0, 1), under REPLACE.
+    r"""Gaussian noise sigma per unit of one record's contribution, sampled at rate q in (0, 1).
 
-    With A(s) = 1 - q + q exp(s/sigma - 1/(2 sigma^2)) and s ~ N(0, 1): L = l(s) = log A(s) - log A(-s), odd and
-    increasing, under A(s) phi(s) ds; the same in both directions.
+    With A(s) = 1 - q + q exp(s/sigma - 1/(2 sigma^2)) and s ~ N(0, 1): L = l(s) = log A(s) - log A(-s), odd
+    and increasing, under A(s) phi(s) ds; the same in both directions.
 
-    Profile: with l(s) = eps and m = 1/sigma, the bracket A(r) - e^eps A(-r) vanishes at r = s, so its constant term can
-    be replaced by exponentials, which leaves a sum of two Gaussian profiles,
+    Profile: with l(s) = eps and m = 1/sigma, the bracket A(r) - e^eps A(-r) vanishes at r = s, so its
+    constant term can be replaced by exponentials, which leaves a sum of two Gaussian profiles,
 
         delta(eps) = q ( delta_m(s m - m^2/2) + e^{eps - s m - m^2/2} delta_m(s m + m^2/2) ).
 
@@ -71,7 +71,7 @@ class SampledReplaceGaussianLaw(Law):
         error = EPS * (8.0 * (np.abs(up) + np.abs(down)) + 4.0 * m * (np.abs(s) + m) * share)
         return up - down, share * m, error
 
-    # -- the log-moment --------------------------------------------------------------------------------------------
+    # -- the log-moment ------------------------------------------------------------------------------------
 
     def log_moment(self, t: Numbers) -> Numbers:
         """K(t) = log E[A(s)^(1+t) A(-s)^(-t)] by trapezoid sums, as for one side of ADD_REMOVE."""
@@ -91,7 +91,7 @@ class SampledReplaceGaussianLaw(Law):
         up = self._ratio(s)
         return up - 0.5 * s * s, up - self._ratio(-s)
 
-    # -- the distribution ------------------------------------------------------------------------------------------
+    # -- the distribution ----------------------------------------------------------------------------------
 
     @property
     def mean(self) -> float:
@@ -156,7 +156,8 @@ class SampledReplaceGaussianLaw(Law):
         factor = epsilon - s * m - 0.5 * m * m + sign * (error + 2 * EPS * epsilon)
         total = np.logaddexp(first, factor + second) + math.log(self.rate)
         slack = 4 * EPS * (4.0 + np.abs(total) + np.abs(second) + np.abs(factor) - math.log(self.rate))
-        return np.minimum(np.where(np.isneginf(total), total, total + sign * np.where(np.isneginf(total), 0.0, slack)), 0.0)
+        slack = np.where(np.isneginf(total), 0.0, slack)
+        return np.minimum(total + sign * slack, 0.0)
 
     def tail(self, loss: Floats) -> Floats:
         s = self._position(loss)
@@ -177,5 +178,6 @@ def mirrored(epsilon: Floats, log_delta: Floats, sign: int) -> Floats:
     with np.errstate(divide="ignore", under="ignore"):
         total = -np.expm1(-size) + np.exp(-size) * np.exp(log_delta)
         value = np.log(total)
-        value = value + sign * np.where(np.isneginf(value), 0.0, 8 * EPS * (1.0 + np.abs(value) + np.where(log_delta > -700, np.abs(log_delta), 0)))
+        size_in_ulps = 8.0 * (1.0 + np.abs(value) + np.where(log_delta > -700, np.abs(log_delta), 0.0))
+        value = value + sign * EPS * np.where(np.isneginf(value), 0.0, size_in_ulps)
     return np.where(epsilon < 0, np.minimum(value, 0.0), log_delta)

@@ -1,4 +1,4 @@
-"""A loss with finitely many values, sampled under REPLACE (theorem in sampled_replace.py, proof in docs/sampling.md)."""
+"""A loss with finitely many values, sampled under REPLACE (theorem and proof in docs/sampling.md)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _EXCESS = 64.0  # ulps by which masses are rounded up, for the atoms' own roundi
 def sampled_replace_atoms(law: Law, rate: float, reverse_mass: float) -> AtomicLaw:
     """The pair 1 - q + q F^-1(u) against 1 - q + q F^-1(1 - u), F the law of dP1/dP0 under P0.
 
-    ``law`` is the loss of (P1, P0), all atoms; ``reverse_mass`` is P0's mass where P1 has none (ratio 0). Masses and
-    positive losses are rounded up, so the result dominates the exact pair.
+    ``law`` is the loss of (P1, P0), all atoms; ``reverse_mass`` is P0's mass where P1 has none (ratio 0).
+    Masses and positive losses are rounded up, so the result dominates the exact pair.
     """
     ratios = [(math.exp(loss), mass * math.exp(-loss)) for loss, mass in law.atoms()]
     if reverse_mass:
@@ -36,7 +36,9 @@ def sampled_replace_atoms(law: Law, rate: float, reverse_mass: float) -> AtomicL
         if loss > 0:
             masses[-loss] += weight * bottom
     points = tuple(sorted((loss, up(mass, _EXCESS)) for loss, mass in masses.items() if mass > 0))
-    return AtomicLaw(points, up(infinity, 8) if infinity else 0.0, 4 * _EXCESS * EPS, REPLACE_THEOREM)
+    beyond = up(infinity, 8) if infinity else 0.0
+    most = points[-1][0] if points else 0.0
+    return AtomicLaw(points, beyond, 4 * _EXCESS * EPS, 32 * EPS * most, REPLACE_THEOREM)
 
 
 def _mixed(rate: float, ratio: float) -> float:
@@ -44,10 +46,11 @@ def _mixed(rate: float, ratio: float) -> float:
 
 
 def _countermonotone(ratios: list[tuple[float, float]]) -> list[tuple[float, float, float]]:
-    """(F^-1(u), F^-1(1 - u), length of u) for u in (1/2, 1), and the middle: the largest ratio meets the smallest.
+    """(F^-1(u), F^-1(1 - u), length of u) for u in (1/2, 1): the largest ratio meets the smallest.
 
-    ``ratios`` in increasing order; the other half is the mirror image. A remainder carries the rounding of the subtractions
-    before it; a piece is given its length plus that rounding, so no piece is shorter than the exact one.
+    ``ratios`` in increasing order; the other half is the mirror image. A remainder carries the rounding of
+    the subtractions before it; a piece is given its length plus that rounding, so no piece is shorter than
+    the exact one.
     """
     out = []
     left, error = [mass for _, mass in ratios], [0.0] * len(ratios)

@@ -1,4 +1,4 @@
-"""Laplace noise on a Poisson sample under REPLACE (theorem in sampled_replace.py, proof in docs/sampling.md)."""
+"""Laplace noise on a Poisson sample under REPLACE (theorem and proof in docs/sampling.md)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ __all__ = ["SampledReplaceLaplaceLaw"]
 class SampledReplaceLaplaceLaw(Law):
     r"""Laplace noise, r = one record's contribution / scale, sampled at rate q in (0, 1), under REPLACE.
 
-    The pair is (1-q) Lap(0) + q Lap(r) against (1-q) Lap(0) + q Lap(-r). With A(w) = 1 - q + q e^w, an output y in
-    (0, r) has loss log A(2y - r)/A(-r), everything beyond r the largest loss l = log A(r)/A(-r); the loss is odd in y.
+    The pair is (1-q) Lap(0) + q Lap(r) against (1-q) Lap(0) + q Lap(-r). With A(w) = 1 - q + q e^w, an
+    output y in (0, r) has loss log A(2y - r)/A(-r), everything beyond r the largest loss
+    l = log A(r)/A(-r); the loss is odd in y.
 
     Profile, 0 <= eps < l: delta = q Y / (1 + sqrt(1 - Y)),  Y = A(r) / (q e^r) (1 - e^{eps - l}).
     (Lap's profile q (1 - e^{(w - r)/2}) at the w that solves A(w) = e^eps A(-r), where e^{w - r} = 1 - Y.)
@@ -35,13 +36,15 @@ class SampledReplaceLaplaceLaw(Law):
     theorem: ClassVar[str] = REPLACE_THEOREM
 
     def _log_ratio(self, w: Floats) -> Floats:
-        """log(A(w) / A(-r)) = log1p(q e^-r (e^{w + r} - 1) / A(-r)) for -r <= w <= r, with relative accuracy."""
+        """log(A(w) / A(-r)) = log1p(q e^-r (e^{w + r} - 1) / A(-r)), relatively accurate, -r <= w <= r."""
         q, r = self.rate, self.reach
         bottom = (1.0 - q) + q * math.exp(-r)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             near = np.log1p(q * math.exp(-r) * np.expm1(np.minimum(w + r, 600.0)) / bottom)
             far = w + math.log(q) + np.log1p((1.0 - q) / q * np.exp(-np.maximum(w, 1.0))) - math.log(bottom)
-        return np.where((w > 1.0) & (w + r > 600.0), far, near) if r < 600.0 else np.where(w > 1.0, far, self._mixed(w))
+        if r >= 600.0:
+            return np.where(w > 1.0, far, self._mixed(w))
+        return np.where((w > 1.0) & (w + r > 600.0), far, near)
 
     def _mixed(self, w: Floats) -> Floats:
         """The same where e^-r underflows: log A(w) - log A(-r)."""
@@ -49,7 +52,7 @@ class SampledReplaceLaplaceLaw(Law):
         top = np.log1p(q * np.expm1(np.minimum(w, 1.0))) - math.log1p(-q)
         return np.maximum(top, 0.0)
 
-    # -- the log-moment --------------------------------------------------------------------------------------------
+    # -- the log-moment ------------------------------------------------------------------------------------
 
     def log_moment(self, t: Numbers) -> Numbers:
         """K(t) from the two atoms and Gauss-Legendre panels in y."""
@@ -65,7 +68,7 @@ class SampledReplaceLaplaceLaw(Law):
         loss, log_mass = np.concatenate([-loss, loss]), np.concatenate([log_bottom, log_bottom + loss])
         return LossNodes(log_mass, loss, divergence(log_mass, loss))
 
-    # -- the distribution ------------------------------------------------------------------------------------------
+    # -- the distribution ----------------------------------------------------------------------------------
 
     @property
     def mean(self) -> float:
@@ -81,7 +84,8 @@ class SampledReplaceLaplaceLaw(Law):
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         size = np.abs(epsilon)
-        lower = SampledReplaceLaplaceLaw(self.rate, self.reach_lower, self.reach_lower)._log_positive(size, -1)
+        least = SampledReplaceLaplaceLaw(self.rate, self.reach_lower, self.reach_lower)
+        lower = least._log_positive(size, -1)
         upper = self._log_positive(size, 1)
         if not (epsilon < 0).any():
             return lower, upper
@@ -124,7 +128,7 @@ class SampledReplaceLaplaceLaw(Law):
         return ((-top, bottom), (top, 0.5 * ((1.0 - q) * math.exp(-r) + q)))
 
     def density(self, loss: Floats) -> Floats:
-        """A(w) e^-y / 2 (above 0) or A(-r) e^-y / 2 (below), divided by the slope 2 q e^w / A(w) of the loss in y."""
+        """A(w) e^-y / 2 (below 0: A(-r) e^-y / 2) divided by the slope of the loss in y, 2 q e^w / A(w)."""
         q, r, y = self.rate, self.reach, self._output(loss)
         log_bottom = math.log((1.0 - q) + q * math.exp(-r))
         w = 2.0 * y - r

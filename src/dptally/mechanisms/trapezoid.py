@@ -1,4 +1,4 @@
-"""Which points of a trapezoid rule on the whole line carry an integral of e^{tL}, and which need not be visited."""
+"""Which points of a trapezoid rule on the whole line carry an integral of e^{tL}."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ __all__ = ["NATS", "REACH", "significant_points", "strip_step"]
 NATS = 50.0  # points are left out, and the step refined, until what remains is e^-50 of the whole
 REACH = 13.0  # standard deviations around a mode that hold all but e^-80 of it
 
-_STRIPS = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 1.1, 1.6, 2.1, 2.6])  # half-widths of a strip, in units of sigma
+# half-widths of a strip, in units of sigma
+_STRIPS = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 1.1, 1.6, 2.1, 2.6])
 
 
 def strip_step(sigma: float, frequency: float, shrink: float) -> float:
-    """The largest step with an error of e^-50 of the whole, for phi(s) times powers of 1 - q + q e^{s/sigma + const}.
+    """The largest step with an error of e^-50, for phi(s) times powers of 1 - q + q e^{s/sigma + const}.
 
-    On the line Im s = a = beta sigma, beta < pi, the integrand grows by at most a^2/2 + frequency beta, and by
-    -shrink log cos(beta/2) for negative powers of total exponent ``shrink``; the error falls like e^{-2 pi a / step}
-    [Trefethen, Weideman 2014, The exponentially convergent trapezoidal rule, Thm. 5.1].
+    On the line Im s = a = beta sigma, beta < pi, the integrand grows by at most a^2/2 + frequency beta, and
+    by -shrink log cos(beta/2) for negative powers of total exponent ``shrink``; the error falls like
+    e^{-2 pi a / step} [Trefethen, Weideman 2014, The exponentially convergent trapezoidal rule, Thm. 5.1].
     """
     a = np.minimum(_STRIPS * sigma, 10.0 + frequency / sigma)
     beta = a / sigma
@@ -38,7 +39,7 @@ def significant_points(
     tilts: Floats,
     frequency: float,
 ) -> Floats:
-    """The multiples of ``step`` in ``span`` near which the summand of K is within e^-50 of its largest value at any tilt.
+    """The multiples of ``step`` in ``span`` near which the summand of K, at any tilt, is not negligible.
 
     ``law(s)`` gives (log density under P, loss); the summand is looked at on a coarse grid of ``spacing``.
     """
@@ -53,7 +54,8 @@ def significant_points(
     cuts = np.flatnonzero(np.diff(kept) > 1.5 * spacing)
     starts, ends = np.append(0, cuts + 1), np.append(cuts, kept.size - 1)
     runs = [
-        np.arange((kept[i] - spacing) // step, (kept[j] + spacing) // step + 2) for i, j in zip(starts, ends, strict=True)
+        np.arange((kept[i] - spacing) // step, (kept[j] + spacing) // step + 2)
+        for i, j in zip(starts, ends, strict=True)
     ]
     return step * (runs[0] if len(runs) == 1 else np.unique(np.concatenate(runs)))
 
@@ -66,7 +68,8 @@ def _log_summand(log_density: Floats, loss: Floats, tilt: Floats, frequency: flo
     with np.errstate(divide="ignore"):
         log_size = np.log(size)
         log_modulus = np.log(modulus)
-        power = np.maximum(tilt * loss, 0.0) + np.minimum(2 * (log_size + log_modulus), np.log(2 + modulus * size))
+        bent = np.minimum(2 * (log_size + log_modulus), np.log(2 + modulus * size))
+        power = np.maximum(tilt * loss, 0.0) + bent
         # L - 1 + e^-L is at most L^2 for |L| < 1, and at most |L| + e^-L anywhere
         linear = log_modulus + np.minimum(2 * log_size + np.maximum(-loss, 0), np.logaddexp(log_size, -loss))
     return np.asarray(log_density + np.maximum(np.maximum(power, linear), -1e300))

@@ -34,7 +34,8 @@ class ZCDPBound(MomentBound):
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = real_orders(self, t)
-        return np.where(t > 0, self.rho * t * (t + 1.0), 0.0)  # K <= 0 on [-1, 0], where it is convex with ends <= 0
+        # on [-1, 0] K is convex with both ends at most 0
+        return np.where(t > 0, self.rho * t * (t + 1.0), 0.0)
 
     @property
     def mean(self) -> float:
@@ -47,9 +48,9 @@ class ZCDPBound(MomentBound):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ZCDP(Mechanism):
-    """Any ``rho``-zero-concentrated DP mechanism: Renyi divergence of every order a > 1 at most rho a, both directions.
+    """Any ``rho``-zero-concentrated DP mechanism: every order a > 1 has Renyi divergence at most rho a.
 
-    [Bun, Steinke 2016, Def. 1.1]
+    In both directions [Bun, Steinke 2016, Def. 1.1]
 
     >>> ZCDP(0.5).renyi(8.0)
     4.0

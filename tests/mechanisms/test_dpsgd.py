@@ -1,0 +1,69 @@
+"""Contract: DP-SGD in one line."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dptally.errors import InvalidArgument, InvalidType
+from dptally.law.adjacency import REPLACE, Adjacency, Side
+from dptally.mechanisms.dpsgd import dpsgd
+from dptally.mechanisms.gaussian import Gaussian
+from dptally.mechanisms.json import from_json, to_json
+from dptally.mechanisms.poisson_sampled import PoissonSampled
+from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+
+
+def test_it_is_the_plan_it_stands_for() -> None:
+    plan = dpsgd(noise_multiplier=1.0, sample_rate=0.01, steps=1000)
+    assert plan == 1000 * PoissonSampled(Gaussian(1.0), 0.01)
+    assert dpsgd(1.0, 0.01, 400) + dpsgd(1.0, 0.01, 600) == plan
+    assert from_json(to_json(plan)) == plan
+    assert dpsgd(1.0, 0.01, 10, REPLACE) != dpsgd(1.0, 0.01, 10)
+
+
+def test_two_directions_with_counts() -> None:
+    remove, add = dpsgd(1.0, 0.01, 1000).directions()
+    assert remove.parts == ((SampledGaussianLaw(0.01, 1.0, Side.REMOVE), 1000),)
+    assert add.parts == ((SampledGaussianLaw(0.01, 1.0, Side.ADD), 1000),)
+    assert len(dpsgd(1.0, 0.01, 1000, REPLACE).directions()) == 1
+    assert dpsgd(1.0, 0.01, 0).directions()[0].parts == ()
+    whole = dpsgd(2.0, 1.0, 4).directions()
+    assert whole == (4 * Gaussian(2.0)).directions()
+
+
+def test_renyi_orders_against_the_binomial_sum() -> None:
+    """At whole orders E[A^a] is a finite sum  [Mironov, Talwar, Zhang 2019, Eq. 4]."""
+    sigma, q = 0.8, 0.05
+    law = SampledGaussianLaw(q, sigma, Side.REMOVE)
+    for a in (2, 3, 16):
+        terms = [
+            math.comb(a, k) * (1 - q) ** (a - k) * q**k * math.exp(k * (k - 1) / (2 * sigma**2))
+            for k in range(a + 1)
+        ]
+        assert float(law.log_moment(np.array([a - 1.0]))[0]) == pytest.approx(
+            math.log(math.fsum(terms)), rel=1e-12
+        )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ((0.0, 0.1, 10), InvalidArgument, "noise_multiplier must be positive"),
+        ((math.nan, 0.1, 10), InvalidArgument, "noise_multiplier"),
+        ((1.0, 1.1, 10), InvalidArgument, "sample_rate"),
+        ((1.0, 0.1, 1.5), InvalidType, "steps"),
+        ((1.0, 0.1, -1), InvalidArgument, "steps"),
+        ((1.0, 0.1, 10, "replace"), InvalidType, "adjacency"),
+    ],
+)
+def test_bad_input(arguments: tuple[object, ...], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        dpsgd(*arguments)  # type: ignore[arg-type]
+
+
+def test_adjacency_prints_its_name() -> None:
+    assert [repr(a) for a in Adjacency] == ["ADD_REMOVE", "REPLACE"]
+    assert repr(Side.ADD) == "ADD"

@@ -1,0 +1,148 @@
+"""Laws and contract: declared guarantees that bound Renyi divergences and nothing else."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dptally.errors import InvalidArgument, InvalidType, Unanswerable
+from dptally.law import Composition
+from dptally.mechanisms.alpha_dp import AlphaDP
+from dptally.mechanisms.gaussian import Gaussian
+from dptally.mechanisms.json import from_json, to_json
+from dptally.mechanisms.laplace import Laplace
+from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.renyi_dp import RenyiBound, RenyiDP
+from dptally.mechanisms.zcdp import ZCDP, ZCDPBound
+
+ALL = [ZCDP(0.5), RenyiDP((2.0, 4.0), (0.1, 0.3)), AlphaDP(3.0, 0.2)]
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=repr)
+def test_only_moments_are_known(mechanism: Mechanism) -> None:
+    (law,) = mechanism.laws()
+    assert not law.determined
+    assert (law.supremum, law.infimum, law.infinity_mass) == (math.inf, -math.inf, 0.0)
+    for question in (lambda: law.log_profile(np.zeros(1)), lambda: law.tail(np.zeros(1))):
+        with pytest.raises(Unanswerable, match="epsilon\\(delta="):
+            question()
+    for t in (np.array([0.5 + 1j]), np.array([-1.5])):
+        with pytest.raises(Unanswerable, match="real t"):
+            law.log_moment(t)
+    assert (law.log_moment(np.array([-1.0, -0.5, 0.0])) == 0).all()
+    assert from_json(to_json(2 * mechanism)) == 2 * mechanism
+    assert eval(repr(mechanism)) == mechanism  # the print is the line to write
+
+
+def test_zcdp() -> None:
+    (law,) = ZCDP(0.5).laws()
+    assert law.log_moment(np.array([1.0, 3.0])).tolist() == [1.0, 6.0]
+    assert (law.mean, law.closed_rho()) == (0.5, 0.5)
+    assert ZCDP(0.0).laws() == ()
+    (composed,) = (3 * ZCDP(0.1) + ZCDP(0.2)).directions()
+    ((sum_law, count),) = composed.parts
+    assert isinstance(sum_law, ZCDPBound)
+    assert count == 1
+    assert 0.5 <= sum_law.rho <= 0.5 * (1 + 1e-15)
+    assert Composition.of([(ZCDPBound(0.1), 1)]).parts == ((ZCDPBound(0.1), 1),)
+
+
+def test_zcdp_is_the_gaussian_curve() -> None:
+    t = np.array([0.5, 2.0, 50.0])
+    gaussian = Gaussian(2.0).laws()[0].log_moment(t)
+    assert ZCDP(0.125).laws()[0].log_moment(t) == pytest.approx(gaussian, rel=1e-15)
+
+
+def test_renyi_between_below_and_beyond_the_orders() -> None:
+    (law,) = RenyiDP((2, 4), (0.1, 0.3)).laws()
+    at = np.array([0.5, 1.0, 2.0, 3.0, 3.01])
+    # (a - 1) D_a: linear from 0 to .1 at order 2, then linear to .9 at order 4, then unknown
+    assert law.log_moment(at).tolist()[:4] == pytest.approx([0.05, 0.1, 0.5, 0.9], rel=1e-14)
+    assert law.log_moment(at)[4] == math.inf
+    assert (law.log_moment(at[:4]) >= [0.05, 0.1, 0.5, 0.9]).all()
+    assert law.mean == pytest.approx(0.1)
+
+
+def test_a_point_above_the_envelope_is_ignored() -> None:
+    """Declared .5 at order 3 is implied to be less by the other two: K is convex."""
+    (law,) = RenyiDP((2, 3, 5), (0.1, 0.5, 0.2)).laws()
+    assert float(law.log_moment(np.array([2.0]))[0]) == pytest.approx(0.1 + (0.8 - 0.1) / 3)
+
+
+def test_order_infinity() -> None:
+    (law,) = RenyiDP((2.0, math.inf), (0.1, 1.0)).laws()
+    assert law.log_moment(np.array([1.0, 7.0])).tolist() == pytest.approx([0.1, 7.0])
+    (pure,) = RenyiDP((math.inf,), (1.0,)).laws()
+    assert isinstance(pure, RenyiBound)
+    assert pure.log_moment(np.array([2.0])) == pytest.approx(2.0)
+    assert pure.mean == 1.0
+
+
+@given(
+    orders=st.lists(st.floats(1.01, 60), min_size=1, max_size=6, unique=True),
+    scale=st.floats(0.3, 10),
+    t=st.floats(1e-3, 59),
+)
+def test_a_declared_curve_bounds_the_mechanism_it_came_from(
+    orders: list[float], scale: float, t: float
+) -> None:
+    law = Laplace(scale).laws()[0]
+    exact = [float(law.log_moment(np.array([a - 1.0]))[0]) / (a - 1.0) for a in orders]
+    (bound,) = RenyiDP(orders, exact).laws()
+    got, truth = float(bound.log_moment(np.array([t]))[0]), float(law.log_moment(np.array([t]))[0])
+    assert got >= truth * (1 - 1e-13)
+    if t > max(orders) - 1 + 1e-9:
+        assert got == math.inf
+
+
+@given(alpha=st.floats(1.001, 200), epsilon=st.floats(-12, 3).map(lambda x: 10.0**x))
+def test_alpha_is_renyi_in_other_units(alpha: float, epsilon: float) -> None:
+    """E000-13: 1 + a (a - 1) eps = exp((a - 1) D_a)."""
+    (law,) = AlphaDP(alpha, epsilon).laws()
+    at = np.array([(alpha - 1) * 0.999999])
+    (renyi,) = RenyiDP((alpha,), (math.log1p(alpha * (alpha - 1) * epsilon) / (alpha - 1),)).laws()
+    assert law.log_moment(at) == pytest.approx(renyi.log_moment(at), rel=1e-13)
+    assert law.log_moment(at) >= math.log1p(alpha * (alpha - 1) * epsilon) * 0.999999 * (1 - 1e-14)
+
+
+def test_alpha_without_overflow() -> None:
+    (law,) = AlphaDP(1e200, 1.0).laws()
+    assert float(law.log_moment(np.array([1e199]))[0]) == pytest.approx(0.1 * 400 * math.log(10), rel=1e-12)
+    assert AlphaDP(2.0, 0.0).laws() == ()
+    assert RenyiDP((2.0,), (0.0,)).laws() == ()
+
+
+def test_sequences_of_any_kind() -> None:
+    assert RenyiDP([4, 2], [0.3, 0.1]) == RenyiDP(np.array([2.0, 4.0]), np.array([0.1, 0.3]))
+    assert hash(RenyiDP([4, 2], [0.3, 0.1])) == hash(RenyiDP((2.0, 4.0), (0.1, 0.3)))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: ZCDP(-0.1), InvalidArgument, "rho must be at least 0"),
+        (lambda: ZCDP(math.nan), InvalidArgument, "rho"),
+        (lambda: ZCDP(math.inf), InvalidArgument, "rho"),
+        (lambda: ZCDP(True), InvalidType, "rho"),
+        (lambda: AlphaDP(1.0, 0.1), InvalidArgument, "alpha must be greater than 1"),
+        (lambda: AlphaDP(math.inf, 0.1), InvalidArgument, "alpha must be finite"),
+        (lambda: AlphaDP(2.0, -0.1), InvalidArgument, "epsilon"),
+        (lambda: RenyiDP((), ()), InvalidArgument, "at least one"),
+        (lambda: RenyiDP((2.0,), (0.1, 0.2)), InvalidArgument, "one for each"),
+        (lambda: RenyiDP((1.0,), (0.1,)), InvalidArgument, "greater than 1"),
+        (lambda: RenyiDP((math.nan,), (0.1,)), InvalidArgument, "orders"),
+        (lambda: RenyiDP((2.0, 2.0), (0.1, 0.1)), InvalidArgument, "different"),
+        (lambda: RenyiDP((2.0,), (-0.1,)), InvalidArgument, "epsilons"),
+        (lambda: RenyiDP((2.0,), (math.inf,)), InvalidArgument, "epsilons"),
+        (lambda: RenyiDP(2.0, 0.1), InvalidType, "a sequence"),
+        (lambda: RenyiDP("23", (0.1, 0.2)), InvalidType, "a sequence"),
+        (lambda: RenyiDP((True,), (0.1,)), InvalidType, "orders"),
+    ],
+)
+def test_bad_input(make: object, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        make()  # type: ignore[operator]
