@@ -99,12 +99,25 @@ def _check_asked(to: str, given: dict[str, object]) -> None:
 def _approx(guarantee: Mechanism, delta: float | None, epsilon: float | None) -> ApproxDP:
     if epsilon is not None:
         epsilon = checks.nonnegative("epsilon", epsilon)
-        return ApproxDP(epsilon, guarantee.delta(epsilon))
+        return ApproxDP(epsilon, min([guarantee.delta(epsilon), *_by_edges(guarantee, "delta", epsilon)]))
     delta = checks.probability("delta", delta)
-    found = guarantee.epsilon(delta)
+    found = min([guarantee.epsilon(delta), *_by_edges(guarantee, "epsilon", delta)])
     if math.isinf(found):
         raise Unanswerable(f"no finite epsilon exists at delta {delta!r}")
     return ApproxDP(found, delta)
+
+
+def _by_edges(guarantee: Mechanism, gives: str, asked: float) -> list[float]:
+    """What the edges say of a declared order: exact, where a search over all orders stops a little short."""
+    if isinstance(guarantee, RenyiDP):
+        parameters = list(zip(guarantee.orders, guarantee.epsilons, strict=True))
+    elif isinstance(guarantee, AlphaDP):
+        parameters = [(guarantee.alpha, guarantee.declared_epsilon)]
+    else:
+        return []
+    source = _EDGE_NAMES[guarantee.json_name]
+    edges = [e for e in EDGES if (e.source, e.target, e.gives) == (source, "approx", gives)]
+    return [e.function(*stated, asked) for e in edges for stated in parameters]
 
 
 def _renyi(guarantee: Mechanism, order: float) -> float:
