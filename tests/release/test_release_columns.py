@@ -61,6 +61,25 @@ def test_frames_are_sampled_by_rows():
     assert (release.poisson_sample(frame, 1).records == frame).all().all()
 
 
+class Frame:
+    """What poisson_sample asks of a table: rows by a mask, in the manner of pandas or of polars and Arrow."""
+
+    def __init__(self, rows, manner):
+        self.rows = np.asarray(rows)
+        setattr(self, manner, self if manner == "loc" else lambda mask: Frame(self.rows[mask], manner))
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, mask):
+        return Frame(self.rows[mask], "loc")
+
+
+@pytest.mark.parametrize("manner", ["loc", "filter"])
+def test_tables_are_sampled_in_their_own_manner(manner):
+    assert release.poisson_sample(Frame(range(9), manner), 1).records.rows.tolist() == list(range(9))
+
+
 def test_numpy_vectors_are_not_copied():
     numbers = np.arange(10.0)
     assert column.numeric("data", numbers) is numbers

@@ -149,6 +149,8 @@ def test_more_categories_than_declared():
         response([0, 1, 2])
     with pytest.raises(InvalidArgument, match="at least two"):
         response(categories=(0,))
+    with pytest.raises(InvalidArgument, match="plain values"):
+        response(categories=((0, 1), (1, 0)))
 
 
 @pytest.mark.parametrize("data", [[0, 2], [0.0, 1.0], ["0"]])

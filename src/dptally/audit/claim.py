@@ -13,8 +13,7 @@ from dptally.numerics.rounding import up
 
 __all__ = ["measure_of"]
 
-# where a claim has neither a pure epsilon, nor one delta, nor a mu: far enough out to matter, near enough to
-# see
+# for a claim with neither a pure epsilon, nor one delta, nor a mu: large enough to be seen in few runs
 _DELTA = 0.01
 
 
@@ -39,8 +38,8 @@ def measure_of(claim: object, delta: float | None, quantity: str | None) -> tupl
             )
         return MuMeasure(), mu
     if delta is None:
-        delta = max((d.infinity_mass for d in directions), default=0.0) if _bounded(directions) else _DELTA
-        delta = up(delta) if delta > 0 else 0.0
+        at_infinity = max((d.infinity_mass for d in directions), default=0.0)
+        delta = _DELTA if not _bounded(directions) else up(at_infinity) if at_infinity > 0 else 0.0
     measure = EpsilonMeasure(checks.probability("delta", delta))
     return measure, _epsilon(claim, directions, measure.delta)
 

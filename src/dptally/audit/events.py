@@ -47,9 +47,7 @@ class Event:
 def best_event(
     views: list[View], select0: Outputs, select1: Outputs, measure: Measure, failure: float
 ) -> Event:
-    """The event with the largest lower bound on these samples, over all views, thresholds, sides and
-    directions.
-    """
+    """The event with the largest lower bound on these samples, over views, thresholds, sides, directions."""
     best: tuple[float, Event] | None = None
     for view in views:
         thresholds, above0, above1, below0, below1 = _counts(view.score(select0), view.score(select1))

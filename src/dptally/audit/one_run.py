@@ -53,13 +53,12 @@ def one_run(
     delta: float | None = None,
     confidence: float = CONFIDENCE,
 ) -> AuditResult:
-    """Try to refute ``claim`` from one run with canaries: ``scores`` (high if it looks included) and who was
-    included.
+    """Try to refute ``claim`` from the scores of canaries in one run, and from who was included.
 
-    The ``guesses`` canaries with the most extreme scores are guessed, half of them as included, half as not;
-    the others are left out. The inclusion of each canary must have been an independent fair coin, and the
-    number of guesses must be chosen before looking; several numbers may be tried, and share the failure
-    probability.
+    A high score means that a canary looks included. The ``guesses`` canaries with the most extreme scores are
+    guessed, half of them as included, half as not; the others are left out. The inclusion of each canary must
+    have been an independent fair coin, and the number of guesses must be chosen before looking; several numbers
+    may be tried, and share the failure probability.
 
     >>> from dptally import PureDP
     >>> rng = np.random.default_rng(0)
@@ -72,7 +71,7 @@ def one_run(
     marks, inside = column.numeric("scores", scores), column.flags("included", included)
     if len(marks) != len(inside):
         raise InvalidArgument("included", "as long as the scores", "a column of another length")
-    tried = [guesses] if isinstance(guesses, (int, np.integer)) else list(guesses)
+    tried = list(guesses) if isinstance(guesses, (Sequence, np.ndarray)) else [guesses]
     numbers = [checks.count("guesses", r, least=1) for r in tried]
     if not numbers or max(numbers) > len(marks):
         raise InvalidArgument("guesses", "between 1 and the number of canaries", guesses)

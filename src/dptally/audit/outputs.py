@@ -30,16 +30,13 @@ def paired(first: Sequence[Any], second: Sequence[Any]) -> tuple[NDArray[Any], N
 
 def _numbers(outputs: Sequence[Any]) -> NDArray[Any] | None:
     """A vector or a matrix of numbers; None if that is not what the outputs are."""
-    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
-        array = outputs
-    else:
-        kinds = (bool, int, float, np.bool_, np.integer, np.floating, np.ndarray, tuple, list)
-        if not all(isinstance(output, kinds) for output in outputs):
-            return None
-        try:
-            array = np.array(list(outputs))
-        except (ValueError, OverflowError):  # rows of different lengths
-            return None
+    kinds = (bool, int, float, np.bool_, np.integer, np.floating, np.ndarray, tuple, list)
+    if not all(isinstance(output, kinds) for output in outputs):
+        return None
+    try:
+        array = np.array(outputs)
+    except ValueError:  # rows of different lengths
+        return None
     if array.dtype.kind == "O" and array.ndim == 1:  # integers beyond 64 bits
         array = np.array([float(x) for x in array]) if all(isinstance(x, int) for x in array) else array
     if array.dtype.kind not in "biuf" or array.ndim not in (1, 2):

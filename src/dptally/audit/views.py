@@ -1,5 +1,4 @@
-"""Ways to look at an output: each turns outputs into scores, and an event is a score on one side of a
-threshold.
+"""Ways to look at an output: each gives scores, and an event is a score on one side of a threshold.
 
 A view is fitted on one part of the samples and never sees the part on which its event is tested, so it may be
 as greedy as it likes: a bad view loses power, never truth.

@@ -33,11 +33,11 @@ def randomized_response(data: object, *, p: Exact, categories: Sequence[Any] = (
     """
     keep, codes_of = _checked(p, categories)
     mechanism = mechanisms.RandomizedResponse(keep, len(codes_of))
-    codes = column.categorical("data", data, codes_of)
-    answers = noise.randomized_response(codes, keep, len(codes_of))
     labels = np.array(codes_of)
     if labels.ndim != 1:
-        raise InvalidArgument("categories", "plain values", codes_of)
+        raise InvalidArgument("categories", "plain values, not rows", codes_of)
+    codes = column.categorical("data", data, codes_of)
+    answers = noise.randomized_response(codes, keep, len(codes_of))
     value = labels[answers]
     value.setflags(write=False)
     return Released(value, mechanism, "randomised response", REPLACE)
