@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dptally.accounting import tradeoff
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Composition, Law, MomentBound
+from dptally.mechanisms import Gaussian, PoissonSampled, RandomizedResponse
 from dptally.mechanisms.gaussian import GaussianLaw
 
 
@@ -144,6 +145,42 @@ def test_the_lines_alone_reach_the_gaussian_curve():
             assert min(above.tpr, below.tpr) == pytest.approx(tpr, rel=1e-6)
             assert max(above.fnr, below.fnr) == pytest.approx(fnr, rel=1e-6)
             assert len(above.log_delta) + len(below.log_delta) <= 40
+
+
+def test_a_composition_through_the_engine_meets_the_binomial_test():
+    """20 runs of randomised response: the Neyman-Pearson test counts the truthful answers."""
+    n, p = 20, 0.55
+    weights = [math.comb(n, k) for k in range(n + 1)]
+    present = [w * p**k * (1 - p) ** (n - k) for k, w in enumerate(weights)]
+    absent = present[::-1]
+    directions = (n * RandomizedResponse(p)).directions()
+    for x in (1e-9, 1e-3, 0.05, 0.4, 0.8, 0.999):
+        truth = neyman_pearson(present, absent, x)
+        assert truth * (1 - 1e-12) <= tradeoff.true_positive_rate(directions, x) <= truth * 1.002
+        fnr = tradeoff.false_negative_rate(directions, x)
+        assert (1 - truth) * 0.99 - 1e-12 <= fnr <= 1 - truth + 1e-13
+
+
+def test_a_sampled_step_uses_each_direction_for_its_own_lines():
+    """P = (1-q) N(0,1) + q N(mu,1) against N(0,1): threshold tests in both orientations."""
+    rate, mu = 0.3, 2.0
+    directions = PoissonSampled(Gaussian(1 / mu), rate).directions()
+    tail = mp.ncdf
+    for cut in (-2.0, 0.0, 1.5, 4.0):
+        mixed = (1 - rate) * tail(-cut) + rate * tail(mu - cut)
+        for fpr, tpr in ((tail(-cut), mixed), (1 - mixed, tail(cut))):
+            bound = tradeoff.true_positive_rate(directions, float(fpr))
+            assert bound >= tpr * (1 - mp.mpf("1e-12"))
+        if cut == 1.5:  # the worse orientation is met, not only bounded
+            worse = max(mixed, tradeoff_of_mixture(rate, mu, tail(-cut)))
+            met = tradeoff.true_positive_rate(directions, float(tail(-cut)))
+            assert met == pytest.approx(float(worse), rel=1e-6)
+
+
+def tradeoff_of_mixture(rate, mu, fpr):
+    """The largest N(0,1)-probability of an event whose mixture probability is fpr: a lower tail."""
+    cut = mp.findroot(lambda c: (1 - rate) * mp.ncdf(c) + rate * mp.ncdf(c - mu) - fpr, -1)
+    return mp.ncdf(cut)
 
 
 def test_nonincreasing_and_convex_enough():

@@ -1,4 +1,7 @@
-"""Laws (hypothesis) and golden: divergences between finite distributions. F6, F7, F8, F11, F12, F31, F66."""
+"""Laws (hypothesis) and golden: divergences between finite distributions.
+
+F6, F7, F8, F11, F12, F31, F66; post-processing F14, F35; the identity F13.
+"""
 
 import math
 from itertools import pairwise
