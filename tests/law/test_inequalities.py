@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import golden
 from dptally.errors import InvalidArgument
 from dptally.law import divergences as d
 from dptally.law.inequalities import (
@@ -45,9 +46,9 @@ def test_cor_4_4_corrected_has_equal_orders_and_lemma_3_holds(three, order):
     assert (order - 1) * d.renyi(p, q, order) <= log_i * (1 + 1e-12) + 1e-13
 
 
-@pytest.mark.parametrize(("order", "beta"), [(4.0, 7.4641016151377546), (10.0, 19.486832980505138)])
-def test_golden_triangle_beta(order, beta):
-    assert equal_order(order)[1] == pytest.approx(beta, rel=1e-14)
+@pytest.mark.parametrize("name", golden.ids("triangle.beta."))
+def test_golden_triangle_beta(name):
+    assert equal_order(golden.inputs(name)["alpha"])[1] == pytest.approx(golden.value(name), rel=1e-14)
 
 
 @settings(max_examples=150, deadline=None)

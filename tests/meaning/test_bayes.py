@@ -8,30 +8,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import golden
 from dptally.errors import InvalidArgument
 from dptally.law import divergences
 from dptally.meaning import bayes
 from dptally.mechanisms import ApproxDP, Gaussian, PureDP
 
 
-@pytest.mark.parametrize(
-    ("order", "epsilon", "value"),
-    [
-        (2.0, 0.5, "1.64872127070012814684865078781"),
-        (10.0, 0.1, "2.4596031111569496638001265636"),
-        (1.5, 0.75, "1.45499141461820133605379369199"),
-    ],
-)
-def test_golden_moment(order, epsilon, value):
-    got = bayes.moment(order, epsilon)
-    assert got == pytest.approx(float(value), rel=1e-13)
-    assert mp.mpf(got) >= mp.mpf(value) * (1 - mp.mpf(2) ** -52)
+@pytest.mark.parametrize("name", golden.ids("bayes.moment."))
+def test_golden_moment(name):
+    inputs = golden.inputs(name)
+    got = bayes.moment(inputs["alpha"], inputs["eps"])
+    assert got == pytest.approx(golden.value(name), rel=1e-13)
+    assert mp.mpf(got) >= golden.exact(name) * (1 - mp.mpf(2) ** -52)
 
 
-def test_golden_markov_corrected_and_the_printed_form_is_unsafe():
-    assert bayes.factor_tail(1.5, 0.75, 10.0) == pytest.approx(0.460108684618392599684, rel=1e-13)
+@pytest.mark.parametrize("name", golden.ids("bayes.markov."))
+def test_golden_markov_corrected(name):
+    inputs = golden.inputs(name)
+    got = bayes.factor_tail(inputs["alpha"], inputs["eps"], inputs["beta"])
+    assert got == pytest.approx(golden.value(name), rel=1e-13)
+
+
+def test_the_printed_markov_form_is_unsafe():
     truth = bayes.gaussian_factor_tail(1.0, 2.0)
-    assert truth == pytest.approx(0.0668072012688580660, rel=1e-13)
+    assert truth == pytest.approx(golden.value("bayes.true.gauss.mu1.beta_e2"), rel=1e-13)
     printed = math.exp(0.75) / math.exp(2.0) ** (1 / 0.5)
     assert printed < 0.04 < truth < bayes.factor_tail(1.5, 0.75, math.exp(2.0))
 

@@ -1,4 +1,4 @@
-"""Golden and laws (hypothesis): bad outcomes. F33, F56, F62, F64, F65; golden ids fig2.*, fig3.*."""
+"""Golden and laws (hypothesis): bad outcomes. F33, F56, F62, F64, F65; golden ids fig2.*, fig3.*, probpres.*."""
 
 import math
 
@@ -8,59 +8,51 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import golden
 from dptally.accounting.renyi import MIRONOV_ORDERS
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import divergences
 from dptally.meaning import outcomes
 from dptally.mechanisms import ApproxDP, Gaussian, GaussianDP, Laplace, PureDP, RandomizedResponse
 
-RR51, LAP20 = RandomizedResponse(0.51), Laplace(20.0)
 THREE = RandomizedResponse(0.52) + Laplace(20.0) + Gaussian(10.0)
-
-# origin: mpmath at 60 and 90 digits, Mironov 2017, Fig. 2 and 3 (golden.json)
-RATIOS = [
-    ("fig2.rr51.n50.q1e-6.rdp", 50 * RR51, 1e-6, "3.9797201294761207963156885664"),
-    ("fig2.rr51.n50.q0.1.rdp", 50 * RR51, 0.1, "1.7567362224286107314956172957"),
-    ("fig2.rr51.n250.q1e-6.rdp", 250 * RR51, 1e-6, "22.2138947721751974426494952508"),
-    ("fig2.rr51.n250.q0.1.rdp", 250 * RR51, 0.1, "3.17800415839967080631957857976"),
-    ("fig2.lap20.n50.q0.001.rdp", 50 * LAP20, 0.001, "3.37555165627325269834666511004"),
-    ("fig2.lap20.n50.q0.1.rdp", 50 * LAP20, 0.1, "1.98757435835592315337963109964"),
-    ("fig2.lap20.n250.q0.001.rdp", 250 * LAP20, 0.001, "13.4434488507292152753675782866"),
-    ("fig2.lap20.n250.q0.1.rdp", 250 * LAP20, 0.1, "3.95160812278747999009678683117"),
-    ("fig3.n20.q0.1.ratio", 20 * THREE, 0.1, "3.08867234426947395630562617658"),
-    ("fig3.n20.q0.001.ratio", 20 * THREE, 0.001, "8.02402374810290144452195858388"),
-    ("fig3.n20.q1e-6.ratio", 20 * THREE, 1e-6, "20.1491011648306578771193510481"),
-    ("fig3.n50.q0.1.ratio", 50 * THREE, 0.1, "5.01204742492585865797633533675"),
-    ("fig3.n50.q0.001.ratio", 50 * THREE, 0.001, "22.9229347389480037536373643481"),
-    ("fig3.n50.q1e-6.ratio", 50 * THREE, 1e-6, "100.77633307870057112443660102"),
-    ("fig3.n100.q0.1.ratio", 100 * THREE, 0.1, "7.418389761085205037475655329"),
-]
-ORDERS = [
-    ("fig2.rr51.n250.q1e-6.alpha", 250 * RR51, 1e-6, 8.51340874340895026),
-    ("fig3.n20.q0.001.alpha", 20 * THREE, 0.001, 6.15910908156773530),
-    ("fig3.n50.q0.001.alpha", 50 * THREE, 0.001, 3.85084652838389771),
-    ("fig3.n100.q0.1.alpha", 100 * THREE, 0.1, 1.56319435275992084),
-    ("fig3.n100.q0.001.alpha", 100 * THREE, 0.001, 2.71318503660345687),
-]
+RR51 = RandomizedResponse(0.51)
+STEP = {"rr51": RR51, "lap20": Laplace(20.0)}  # Mironov 2017, Fig. 2; Fig. 3 composes THREE
 
 
-@pytest.mark.parametrize(("name", "plan", "before", "value"), RATIOS, ids=[row[0] for row in RATIOS])
-def test_golden_ratios_are_met_from_above(name, plan, before, value):
-    got = outcomes.largest_ratio(plan.directions(), before).ratio
-    assert got == pytest.approx(float(value), rel=1e-11)
-    assert mp.mpf(got) >= mp.mpf(value) * (1 - mp.mpf("1e-15"))
+def asked(name):
+    """(directions, before) of a golden id of Figure 2 or 3."""
+    inputs = golden.inputs(name)
+    return (inputs["n"] * STEP.get(inputs.get("mech"), THREE)).directions(), inputs["Q"]
 
 
-@pytest.mark.parametrize(("name", "plan", "before", "order"), ORDERS, ids=[row[0] for row in ORDERS])
-def test_golden_orders(name, plan, before, order):
+@pytest.mark.parametrize("name", [n for n in golden.ids("fig") if n.endswith((".rdp", ".ratio"))])
+def test_golden_ratios_are_met_from_above(name):
+    got = outcomes.largest_ratio(*asked(name)).ratio
+    assert got == pytest.approx(golden.value(name), rel=1e-11)
+    assert mp.mpf(got) >= golden.exact(name) * (1 - mp.mpf("1e-15"))
+
+
+@pytest.mark.parametrize("name", [n for n in golden.ids("fig") if n.endswith(".alpha")])
+def test_golden_orders(name):
     """The valley is flat: its bottom is known to the square root of the rounding of the values."""
-    assert outcomes.largest_ratio(plan.directions(), before).order == pytest.approx(order, rel=3e-6)
+    assert outcomes.largest_ratio(*asked(name)).order == pytest.approx(golden.value(name), rel=3e-6)
+
+
+@pytest.mark.parametrize("name", golden.ids("probpres."))
+def test_golden_probability_preservation(name):
+    inputs = golden.inputs(name)
+    box = outcomes.renyi(inputs["alpha"], inputs["eps"], inputs["Q"])
+    got = box.lower if ".lower." in name else box.upper
+    assert got == pytest.approx(golden.value(name), rel=1e-13)
 
 
 def test_golden_ratio_over_the_thirteen_orders():
-    got = outcomes.largest_ratio((100 * THREE).directions(), 0.1, orders=MIRONOV_ORDERS)
-    assert got.ratio == pytest.approx(7.4369934805113290730, rel=1e-11)
-    assert got.order == 1.5
+    for name in golden.ids("fig3."):
+        if name.endswith("restricted"):
+            got = outcomes.largest_ratio(*asked(name), orders=MIRONOV_ORDERS)
+            assert got.ratio == pytest.approx(golden.value(name), rel=1e-11)
+            assert got.order in MIRONOV_ORDERS
 
 
 def test_pure_ratio_is_the_order_infinity_where_that_is_best():
