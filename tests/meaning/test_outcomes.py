@@ -1,4 +1,4 @@
-"""Golden and laws (hypothesis): bad outcomes. F33, F56, F62, F64, F65; golden ids fig2.*, fig3.*, probpres.*."""
+"""Golden and laws (hypothesis): bad outcomes. F33, F56, F62, F64, F65; ids fig2.*, fig3.*, probpres.*."""
 
 import math
 
