@@ -56,9 +56,9 @@ def one_run(
     """Try to refute ``claim`` from the scores of canaries in one run, and from who was included.
 
     A high score means that a canary looks included. The ``guesses`` canaries with the most extreme scores are
-    guessed, half of them as included, half as not; the others are left out. The inclusion of each canary must
-    have been an independent fair coin, and the number of guesses must be chosen before looking; several numbers
-    may be tried, and share the failure probability.
+    guessed, half of them as included, half as not; the others are left out. The inclusion of each canary
+    must have been an independent fair coin, and the number of guesses must be chosen before looking;
+    several numbers may be tried, and share the failure probability.
 
     >>> from dptally import PureDP
     >>> rng = np.random.default_rng(0)
