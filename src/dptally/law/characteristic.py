@@ -69,6 +69,11 @@ class Characteristic(ABC):
     log_moment_error: float  #: |computed - true| <= this
     centre: float
 
+    @property
+    def size(self) -> int:
+        """The number of nodes: what one value of phi costs."""
+        return 1
+
     @abstractmethod
     def on_grid(self, step: float, number: int) -> tuple[Complexes, Floats]:
         """phi(k step) - 1 for k = 0..number-1, and bounds of the absolute errors."""
@@ -117,6 +122,10 @@ class NodeCharacteristic(Characteristic):
     log_moment: float
     log_moment_error: float
     centre: float
+
+    @property
+    def size(self) -> int:
+        return len(self.losses)
 
     def _slope_error(self) -> float:
         """c with |computed - exact node sum| <= c u: rounding of weights, losses and of the sum itself.

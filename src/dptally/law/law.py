@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dptally.errors import Unanswerable
 from dptally.law.characteristic import Characteristic, Jumps, MomentTable
+from dptally.law.spread import Spread
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]  # float64 in, float64 out; complex128 in, complex128 out
@@ -34,6 +35,8 @@ class Law(ABC):
     determined: ClassVar[bool] = True
     #: True where ``characteristic`` answers, so that contour inversion applies
     has_characteristic: ClassVar[bool] = False
+    #: True where ``split`` may answer, so that rare large losses can be counted apart
+    splits: ClassVar[bool] = False
     #: True where the sum of independent losses of this family is again of the family (see ``collapse``)
     collapses: ClassVar[bool] = False
 
@@ -116,6 +119,11 @@ class Law(ABC):
     def split(self, level: float, ceiling: float, log_dropped: float) -> Jumps | None:
         """The law cut at the losses ``level`` < ``ceiling``; a mass below exp(log_dropped) may be left out. None if it cannot be."""
         del level, ceiling, log_dropped
+        return None
+
+    def spread(self, low: float, step: float, number: int) -> Spread | None:
+        """The law spread onto ``number`` points low, low + step, ...; None where no positive formula is at hand."""
+        del low, step, number
         return None
 
     @property

@@ -14,10 +14,12 @@ from dptally.law import Law
 from dptally.law.adjacency import Side
 from dptally.law.characteristic import Characteristic, Jumps, MomentTable
 from dptally.law.law import Numbers
+from dptally.law.spread import Spread
 from dptally.mechanisms.loss_quadrature import LossNodes, add_divergence, moment_by_nodes, remove_divergence
+from dptally.mechanisms.sampled_gaussian_lattice import spread
 from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes
 from dptally.mechanisms.sampled_gaussian_piece import SampledGaussianPiece
-from dptally.mechanisms.sampled_profile import log_profile_add, log_profile_remove, remove_inner
+from dptally.mechanisms.sampled_profile import log_profile_add, log_profile_remove, mixture, remove_inner
 from dptally.mechanisms.trapezoid import REACH, significant_points, strip_step
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import up
@@ -40,6 +42,7 @@ class SampledGaussianLaw(Law):
     sigma: float
     side: Side
     has_characteristic: ClassVar[bool] = True
+    splits: ClassVar[bool] = True
     theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
 
     # -- the log-moment --------------------------------------------------------------------------------------------
@@ -55,10 +58,10 @@ class SampledGaussianLaw(Law):
         """The trapezoid rule that integrates e^{tL} for Re t in ``tilts`` and \\|Im t\\| <= ``frequency``."""
         # K(t) = log E[A^zeta]
         zeta = 1.0 + tilts if self.side is Side.REMOVE else -tilts
-        least, most = float(zeta.min()), float(zeta.max())
+        least = float(zeta.min())
         step = strip_step(self.sigma, frequency, max(0.0, -least))
         spacing = 0.5 if least > 0 else min(0.5, 4 * step)
-        points = significant_points(self._law_at, self._span(least, most), step, spacing, tilts, frequency)
+        points = significant_points(self._law_at, self._centres(zeta), step, spacing, tilts, frequency)
         x, log_ratio = self.ratio(points)
         log_weight = -0.5 * points * points + math.log(step / math.sqrt(2 * math.pi))
         if self.side is Side.REMOVE:
@@ -68,13 +71,7 @@ class SampledGaussianLaw(Law):
 
     def ratio(self, s: Floats) -> tuple[Floats, Floats]:
         """(A(s) - 1, log A(s)), each with relative accuracy; the first may overflow to inf."""
-        w = s / self.sigma - 0.5 / self.sigma**2
-        with np.errstate(over="ignore", divide="ignore"):
-            x = self.rate * np.expm1(w)
-            small = np.log1p(np.maximum(x, -0.5))
-            low = np.log((1.0 - self.rate) + self.rate * np.exp(np.minimum(w, 1.0)))
-            far = w + math.log(self.rate) + np.log1p((1.0 - self.rate) / self.rate * np.exp(-np.maximum(w, 30.0)))
-        return x, np.select([w > 30.0, x < -0.5], [far, low], small)
+        return mixture(self.rate, s / self.sigma - 0.5 / self.sigma**2)
 
     def _law_at(self, s: Floats) -> tuple[Floats, Floats]:
         """(log density under P up to a constant, loss)."""
@@ -83,14 +80,25 @@ class SampledGaussianLaw(Law):
             return log_ratio - 0.5 * s * s, log_ratio
         return -0.5 * s * s, -log_ratio
 
-    def _span(self, least: float, most: float) -> tuple[float, float]:
-        """Where the modes of the integrand can lie for exponents between the two, and ``REACH`` around."""
-        end = max(most, 2.0) / self.sigma + REACH
-        if least >= 0:
-            return -REACH, end
-        at_zero = float(self.ratio(np.zeros(1))[1][0])
-        share = self.rate * math.exp(-0.5 / self.sigma**2 - at_zero)  # q e^w / A at 0: its largest value for s <= 0
-        return least * share / self.sigma - REACH, end
+    def _centres(self, zeta: Floats) -> Floats:
+        """Where the modes of the summand can lie.
+
+        A^zeta phi(s) has its modes where s = zeta share(s) / sigma, share = q e^w / A: near 0 and near zeta / sigma
+        for zeta > 0, or where share crosses 1/2; for zeta < 0 at one point, found by bisection. The terms that are
+        subtracted, and L - 1 + e^-L, are at most quadratic in A: modes at 0, 1/sigma and 2/sigma.
+        """
+        m = 1.0 / self.sigma
+        crossing = self.sigma * (math.log1p(-self.rate) - math.log(self.rate)) + 0.5 * m
+        falling = zeta[zeta < 0]
+        low, high = falling * m, np.zeros_like(falling)
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            share = self.rate * np.exp(middle * m - 0.5 * m * m - self.ratio(middle)[1])
+            above = middle > falling * share * m
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        around = crossing + 40.0 * self.sigma * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+        around = around[np.abs(around) <= (np.abs(zeta).max() + 2.0) * m + REACH]
+        return np.concatenate([[0.0, m, 2.0 * m], around, np.maximum(zeta, 0.0) * m, low, high])
 
     # -- contour inversion -----------------------------------------------------------------------------------------
 
@@ -128,6 +136,9 @@ class SampledGaussianLaw(Law):
             return math.inf
         w = math.log(math.expm1(loss) + self.rate) - math.log(self.rate)
         return (self.sigma * w + 0.5 / self.sigma) * (1 + 1e-12) + 1e-12
+
+    def spread(self, low: float, step: float, number: int) -> Spread | None:
+        return spread(self._kernel(), low, step, number)
 
     def _kernel(self) -> SampledGaussianNodes:
         return SampledGaussianNodes(self.rate, self.sigma, self.side is Side.REMOVE)

@@ -3,11 +3,12 @@
 For each direction the finite part of delta is bounded by the first of these that is sharp enough, and where several were
 needed their certified intervals are intersected:
 
-    closed form          one step: the law's own profile
-    inversion            smooth losses: the contour sum of inversion.py
-    split by jumps       one rare large loss carries delta: jumps.py
-    lattice              anything with a profile: the tilted lattice of lattice.py
-    Chernoff             always: delta(eps) <= c(t) exp(K(t) - t eps), c(t) = t^t / (1 + t)^(1 + t)
+    closed form                  one step: the law's own profile (closed.py)
+    inversion                    smooth losses: one contour sum (inversion.py)
+    lattice of deciding losses   few steps of one law, rare large losses included (few_steps.py)
+    inversion, split by jumps    many steps, one rare large loss carries delta (jumps.py)
+    tilted lattice               anything with a profile (lattice.py)
+    Chernoff                     always: delta(eps) <= c(t) exp(K(t) - t eps), c(t) = t^t / (1 + t)^(1 + t)
 
 The mass at infinity p = 1 - prod (1 - p_j)^n_j enters as delta(eps) = p + (finite part); p is formed with its own rounding
 error and never by subtracting rounded logarithms.
@@ -16,18 +17,17 @@ error and never by subtracting rounded logarithms.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from dptally.accounting import renyi
-from dptally.accounting.certified import closed, inversion, jumps
+from dptally.accounting.certified import closed, few_steps, inversion, jumps, lattice
 from dptally.accounting.moments import infinity_mass, log_moment_upper
 from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.numerics.rounding import down, up
 
 __all__ = ["delta_interval", "epsilon_interval"]
-
-_SHARP = 1e-9  # a relative width that needs no second method
 
 
 def delta_interval(directions: Sequence[Composition], epsilon: float) -> Interval:
@@ -100,24 +100,13 @@ def _log_delta(composition: Composition, epsilon: float) -> tuple[float, float, 
     if composition.steps == 1:
         return *closed.log_delta(composition.parts[0][0], epsilon), "closed form"
     low, high, method = -math.inf, 0.0, "Chernoff"
-    for found, name in _log_delta_routes(composition, epsilon):
-        found_low, found_high, rate = found.log_delta(epsilon)
-        if found_low > low or found_high < high:
-            low, high, method = max(low, found_low), min(high, found_high), name
-        if high - low <= _SHARP * max(1.0, rate * epsilon):
-            return low, high, method
-    bound, _ = renyi.best_delta(lambda t: log_moment_upper(composition, t), epsilon)
-    return low, min(high, bound), method
-
-
-def _log_delta_routes(composition: Composition, epsilon: float) -> Iterator[tuple[inversion.Profiled, str]]:
-    """The numerical methods that may answer, the usually best first."""
-    found = inversion.for_epsilon(composition, epsilon)
-    if found is not None:
-        yield found, "inversion"
-    bound, _ = renyi.best_delta(lambda t: log_moment_upper(composition, t), epsilon)
-    for split in jumps.for_epsilon(composition, epsilon, bound):
-        yield split, "inversion, split by jumps"
+    for route in _ROUTES:
+        for found_low, found_high, rate in route.log_delta(composition, epsilon):
+            if found_low > low or found_high < high:
+                low, high, method = max(low, found_low), min(high, found_high), route.name
+            if high - low <= route.enough * max(1.0, rate * epsilon):
+                return low, high, method
+    return low, min(high, _chernoff_log_delta(composition, epsilon)), method
 
 
 def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -> tuple[float, float, str]:
@@ -131,24 +120,88 @@ def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -
     if composition.steps == 1:
         return *closed.epsilon(composition.parts[0][0], log_target), "closed form"
     low, high, method = 0.0, max(0.0, composition.supremum), "Chernoff"
-    for found, name in _epsilon_routes(composition, log_target[0]):
-        found_low, found_high = inversion.epsilon(found, log_target)
-        if found_low > low or found_high < high:
-            low, high, method = max(low, found_low), min(high, found_high), name
-        if high - low <= _SHARP * high:
-            return low, high, method
+    for route in _ROUTES:
+        for found_low, found_high in route.epsilon(composition, log_target):
+            if found_low > low or found_high < high:
+                low, high, method = max(low, found_low), min(high, found_high), route.name
+            if high - low <= route.enough * high:
+                return low, high, method
     return low, min(high, _chernoff_epsilon(composition, log_target[0])), method
 
 
-def _epsilon_routes(composition: Composition, log_delta: float) -> Iterator[tuple[inversion.Profiled, str]]:
-    """The numerical methods that may answer, the usually best first."""
-    found = inversion.for_delta(composition, log_delta)
+# -- the routes: each yields certified bounds, or nothing where it does not apply ------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """A numerical method, and the relative width at which its answer needs no second method."""
+
+    name: str
+    enough: float
+    log_delta: Callable[[Composition, float], Iterator[tuple[float, float, float]]]
+    epsilon: Callable[[Composition, tuple[float, float]], Iterator[tuple[float, float]]]
+
+
+def _inversion_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+    found = inversion.for_epsilon(composition, epsilon)
     if found is not None:
-        yield found, "inversion"
-    for split in jumps.for_delta(composition, log_delta, _chernoff_epsilon(composition, log_delta)):
-        yield split, "inversion, split by jumps"
+        yield found.log_delta(epsilon)
+
+
+def _inversion_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    found = inversion.for_delta(composition, log_target[0])
+    if found is not None:
+        yield inversion.epsilon(found, log_target)
+
+
+def _few_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+    found = few_steps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon))
+    if found is not None:
+        yield found.log_delta(epsilon)
+
+
+def _few_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    found = few_steps.for_delta(composition, log_target[0], _chernoff_epsilon(composition, log_target[0]))
+    if found is not None:
+        yield inversion.epsilon(found, log_target)
+
+
+def _jumps_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+    if jumps.applies(composition):
+        for found in jumps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon)):
+            yield found.log_delta(epsilon)
+
+
+def _jumps_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    if jumps.applies(composition):
+        for found in jumps.for_delta(composition, log_target[0], _chernoff_epsilon(composition, log_target[0])):
+            yield inversion.epsilon(found, log_target)
+
+
+def _lattice_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+    yield *lattice.log_delta(composition, epsilon), 0.0
+
+
+def _lattice_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    low, high = lattice.epsilon(composition, log_target[0])
+    if log_target[1] > log_target[0]:
+        low = min(low, lattice.epsilon(composition, log_target[1])[0])
+    yield low, high
+
+
+_ROUTES = (
+    _Route("inversion", 1e-9, _inversion_log_delta, _inversion_epsilon),
+    _Route("lattice of deciding losses", 9e-7, _few_log_delta, _few_epsilon),
+    _Route("inversion, split by jumps", 1e-8, _jumps_log_delta, _jumps_epsilon),
+    _Route("tilted lattice", 9e-7, _lattice_log_delta, _lattice_epsilon),
+)
 
 
 def _chernoff_epsilon(composition: Composition, log_delta: float) -> float:
     bound, _ = renyi.best_epsilon(lambda t: log_moment_upper(composition, t), max(math.exp(log_delta), 1e-308))
-    return bound
+    return min(bound, composition.supremum)
+
+
+def _chernoff_log_delta(composition: Composition, epsilon: float) -> float:
+    bound, _ = renyi.best_delta(lambda t: log_moment_upper(composition, t), epsilon)
+    return min(bound, 0.0)

@@ -35,7 +35,7 @@ Losses = Sequence[tuple[Transformable, int]]
 _BLOCKS = tuple(2.0 ** (np.arange(a, b) / 2.0) for a, b in ((-26, 7), (7, 13), (13, 19), (19, 25), (25, 31), (31, 41)))
 _RELATIVE = 1e-14  # what each truncation may cost, relative to delta
 _MOST_TERMS = 1 << 17
-_MOST_EDGES = 4000
+_MOST_WORK = 20_000_000  # terms times nodes: about 0.2 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +206,8 @@ def invert(parts: Losses, tilts: MomentTable, at: MomentTable, epsilon: float | 
     if number > _MOST_TERMS:
         return None
     main = _characteristics(parts, theta, step * number, math.log(1e-15) - log_count)
+    if main is not None and number * sum(char.size for char, _ in main) > _MOST_WORK:
+        return None
     return None if main is None else _assemble(main, tilts, theta, step, number, log_bound, saddle)
 
 

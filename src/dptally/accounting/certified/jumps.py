@@ -31,7 +31,7 @@ from dptally.law.characteristic import Jumps, MomentTable
 from dptally.law.law import Floats
 from dptally.numerics.rounding import EPS
 
-__all__ = ["JumpSum", "for_delta", "for_epsilon"]
+__all__ = ["JumpSum", "applies", "for_delta", "for_epsilon"]
 
 _LEVELS = (0.1, 0.03, 0.3, 0.01, 0.6, 2.0)  # of the estimated epsilon, in the order they are tried
 _NEGLIGIBLE = 25.0  # nats below delta at which a term is bounded instead of computed
@@ -122,6 +122,12 @@ def _log_ways(n: int, k: int) -> float:
     return math.fsum(math.log((n - i) / (i + 1)) for i in range(k))
 
 
+def applies(composition: Composition) -> bool:
+    """Exactly one law of the composition can be split, and all have characteristic functions."""
+    parts = composition.parts
+    return all(type(law).has_characteristic for law, _ in parts) and sum(type(law).splits for law, _ in parts) == 1
+
+
 def for_delta(composition: Composition, log_delta: float, guess: float) -> Iterator[JumpSum]:
     """Split sums near the eps where delta(eps) is about exp(log_delta), likely the best first; ``guess``: a bound of that eps."""
     for level in _LEVELS:
@@ -154,7 +160,7 @@ def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> I
 
 def _terms(composition: Composition, level: float, log_delta: float, guess: float) -> tuple[list[_Term], _Rest] | None:
     """One term for each number of jumps that can matter, and the log of what all else can add to delta."""
-    if not all(type(law).has_characteristic for law, _ in composition.parts) or not guess > 0:
+    if not guess > 0:
         return None
     theta = np.geomspace(0.3 / guess, max(60.0, -6 * log_delta) / guess, 32)
     log_dropped = log_delta - _NEGLIGIBLE - math.log(composition.steps)
@@ -164,7 +170,7 @@ def _terms(composition: Composition, level: float, log_delta: float, guess: floa
         ceiling = _MARGIN * guess - count * law.infimum if alone else math.inf
         pieces.append((law, count, law.split(level, ceiling, log_dropped)))
     heavy = [(count, jumps) for _, count, jumps in pieces if jumps is not None]
-    if len(heavy) != 1:
+    if not heavy:
         return None
     count, jumps = heavy[0]
     if count * jumps.heavy_mass > 1.0:  # jumps must be rare
