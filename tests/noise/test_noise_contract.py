@@ -203,3 +203,12 @@ def test_the_natural_grid_is_a_power_of_two_of_a_sixty_fourth_of_the_scale_or_le
         step = noise.natural_grid(scale)
         assert step <= F(scale) / 64 < 2 * step
         parameters.power_of_two("grid", step)
+
+
+@given(st.fractions(max_denominator=10**6), st.integers(-70, 70), st.integers(-70, 70))
+def test_steps_are_exact_floors_and_ceilings(value, exponent, onto):
+    step = F(2) ** exponent
+    assert grid.floor_steps(value, exponent) == math.floor(value / step)
+    assert grid.ceil_steps(value, exponent) == math.ceil(value / step)
+    steps = value.numerator
+    assert grid.rescaled(steps, exponent, onto) == math.floor(steps * step / F(2) ** onto + F(1, 2))

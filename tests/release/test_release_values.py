@@ -19,6 +19,7 @@ from dptally.mechanisms import (
     PoissonSampled,
     RandomizedResponse,
 )
+from dptally.noise import grid
 from dptally.release import Released, propose, total
 
 
@@ -62,7 +63,7 @@ def test_the_exact_sum_moves_by_no_more_than_the_sensitivity(records, lower, wid
     sums = [total._exact_sum(np.array(x), inside) for x in (records, neighbour)]
     assert abs(sums[0] - sums[1]) <= move
     for onto in (-20, -3, 0, 2):
-        coarse = [total._coarsen(s, inside.exponent, onto) for s in sums]
+        coarse = [grid.rescaled(s, inside.exponent, onto) for s in sums]
         assert abs(coarse[0] - coarse[1]) <= math.ceil(move * inside.step / F(2) ** onto)
     assert F(lower) <= inside.lower * inside.step
     assert inside.upper * inside.step <= F(upper)

@@ -23,7 +23,18 @@ from dptally.noise.parameters import Exact
 from dptally.noise.samplers import discrete_gaussian, discrete_laplace
 from dptally.noise.source import SYSTEM, ByteSource
 
-__all__ = ["from_grid", "grid_gaussian", "grid_laplace", "grid_sensitivity", "natural_grid", "to_grid"]
+__all__ = [
+    "ceil_steps",
+    "floor_steps",
+    "from_grid",
+    "grid_gaussian",
+    "grid_laplace",
+    "grid_sensitivity",
+    "natural_grid",
+    "nearest_steps",
+    "rescaled",
+    "to_grid",
+]
 
 _NARROW = float(1 << 61)
 
@@ -45,8 +56,24 @@ def grid_sensitivity(sensitivity: Exact, grid: Exact) -> int:
     >>> grid_sensitivity(1, 0.25), grid_sensitivity(0.3, 0.25)
     (4, 2)
     """
-    exponent = parameters.power_of_two("grid", grid)
-    return math.ceil(parameters.positive("sensitivity", sensitivity) / parameters.two_to(exponent))
+    return ceil_steps(parameters.positive("sensitivity", sensitivity), parameters.power_of_two("grid", grid))
+
+
+def floor_steps(value: Fraction, exponent: int) -> int:
+    """floor(value / 2^exponent)."""
+    top, bottom = value.numerator, value.denominator
+    return (top << -exponent) // bottom if exponent < 0 else top // (bottom << exponent)
+
+
+def ceil_steps(value: Fraction, exponent: int) -> int:
+    """ceil(value / 2^exponent)."""
+    return -floor_steps(-value, exponent)
+
+
+def rescaled(steps: int, exponent: int, onto: int) -> int:
+    """Steps of 2^exponent in steps of 2^onto, rounded as floor(x + 1/2)."""
+    shift = onto - exponent
+    return steps << -shift if shift <= 0 else (steps + (1 << (shift - 1))) >> shift
 
 
 def to_grid(values: object, exponent: int) -> NDArray[Any]:
@@ -62,12 +89,17 @@ def to_grid(values: object, exponent: int) -> NDArray[Any]:
             steps = np.ldexp(array, -exponent)  # exact, unless it overflows (caught) or is far below 1/2
         if not (np.abs(steps) < _NARROW).all():
             return _to_grid_wide(array, exponent)
-        floor = np.floor(steps)
-        # the difference is rounded monotonically and 1/2 is a double, so the comparison is exact
-        return np.asarray(floor.astype(np.int64) + (steps - floor >= 0.5))
+        return nearest_steps(steps)
     if exponent == 0 and array.dtype != np.uint64:
         return array.astype(np.int64)
     return _to_grid_wide(array, exponent)
+
+
+def nearest_steps(steps: Floats) -> NDArray[np.int64]:
+    """floor(x + 1/2) for doubles of less than 2^61, exactly."""
+    floor = np.floor(steps)
+    # the difference is rounded monotonically and 1/2 is a double, so the comparison is exact
+    return np.asarray(floor.astype(np.int64) + (steps - floor >= 0.5))
 
 
 def _to_grid_wide(array: NDArray[Any], exponent: int) -> NDArray[Any]:

@@ -135,8 +135,7 @@ def discrete_gaussian(
     """Integers with P(x) proportional to exp(-x^2 / (2 sigma^2)), for a rational sigma > 0.
 
     [Canonne, Kamath, Steinke 2020, Alg. 3]. Sigmas whose square needs more than about 40 bits (most doubles
-    that are not short, and sigmas above about 7000) are drawn one by one in Python integers, some fifty times
-    slower.
+    that are not short, and sigmas above about 7000) are drawn in Python integers, some thirty times slower.
 
     >>> discrete_gaussian(10, size=1000).shape
     (1000,)

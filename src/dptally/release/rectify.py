@@ -52,8 +52,7 @@ def clip_and_rectify(
     scale = (high - low) / Fraction(head)
     step = noise.natural_grid(min(scale, high - low)) if grid is None else grid
     exponent = parameters.power_of_two("grid", step)
-    unit = parameters.two_to(exponent)
-    first, last = math.ceil(low / unit), math.floor(high / unit)
+    first, last = grids.ceil_steps(low, exponent), grids.floor_steps(high, exponent)
     if not first < last:
         raise InvalidArgument("grid", "fine enough for two of its points to lie between the bounds", grid)
     steps = _clipped_steps(algorithm(data), first, last, exponent)

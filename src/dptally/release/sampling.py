@@ -29,7 +29,10 @@ class PoissonSample:
     rate: float
 
     def account(self, mechanism: Mechanism, adjacency: Adjacency = ADD_REMOVE) -> Mechanism:
-        """The mechanism that ran on the sample, seen from the whole data: amplified by the sampling."""
+        """The mechanism that ran on the sample, seen from the whole data: amplified by the sampling.
+
+        Under either adjacency ``mechanism`` is the one stated for a record added or removed.
+        """
         return mechanisms.PoissonSampled(mechanism, self.rate, adjacency)
 
     def __repr__(self) -> str:

@@ -8,7 +8,6 @@ sensitivity is then a statement about integers.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -53,8 +52,7 @@ def _range(lower: Exact, upper: Exact, integers: bool) -> _Range:
         raise InvalidArgument("lower, upper", "ordered (lower < upper)", (lower, upper))
     largest = max(abs(low), abs(high))
     exponent = 0 if integers else largest.numerator.bit_length() - largest.denominator.bit_length() - 52
-    step = parameters.two_to(exponent)
-    inside = _Range(math.ceil(low / step), math.floor(high / step), exponent)
+    inside = _Range(grids.ceil_steps(low, exponent), grids.floor_steps(high, exponent), exponent)
     if not inside.lower < inside.upper:
         raise InvalidArgument("lower, upper", "wide enough to hold two integers", (lower, upper))
     if not (inside.lower > -_WIDEST and inside.upper < _WIDEST):
@@ -76,11 +74,11 @@ def _steps(records: NDArray[Any], inside: _Range) -> NDArray[np.int64]:
     if records.dtype.kind == "f":
         with np.errstate(over="ignore", under="ignore"):
             scaled = np.ldexp(records.astype(np.float64), -inside.exponent)
-        clipped = np.clip(scaled, float(inside.lower), float(inside.upper))  # 53 bits: exact
-        return grids.to_grid(clipped, 0)
+        # bounds of 53 bits are exact doubles
+        return grids.nearest_steps(np.minimum(np.maximum(scaled, inside.lower), inside.upper))
     if records.dtype == np.uint64:
         records = np.minimum(records, np.uint64(_WIDEST))
-    return np.clip(records.astype(np.int64), inside.lower, inside.upper)
+    return np.minimum(np.maximum(records.astype(np.int64), inside.lower), inside.upper)
 
 
 def _adjacency(adjacency: object) -> Adjacency:
@@ -96,11 +94,6 @@ def _grid_for(chosen: Additive, sensitivity: Fraction, grid: Exact | None, integ
     natural = noise.natural_grid(min(chosen.parameter, sensitivity))
     natural = max(natural, Fraction(1)) if integers else natural
     return chosen.on_grid(parameters.power_of_two("grid", natural))
-
-
-def _coarsen(steps: int, exponent: int, onto: int) -> int:
-    """Steps of 2^exponent as steps of 2^onto: floor(x + 1/2), exactly."""
-    return math.floor(steps * parameters.two_to(exponent - onto) + Fraction(1, 2))
 
 
 def _value(steps: int, exponent: int) -> int | float:
@@ -132,9 +125,10 @@ def bounded_sum(
     integers = records.dtype.kind != "f"
     inside = _range(lower, upper, integers)
     move = max(abs(inside.lower), abs(inside.upper)) if which is ADD_REMOVE else inside.upper - inside.lower
-    chosen = _grid_for(chosen, move * inside.step, grid, integers)
-    mechanism = chosen.mechanism(math.ceil(move * inside.step / parameters.two_to(chosen.exponent)))
-    exact = _coarsen(_exact_sum(records, inside), inside.exponent, chosen.exponent)
+    sensitivity = move * inside.step
+    chosen = _grid_for(chosen, sensitivity, grid, integers)
+    mechanism = chosen.mechanism(grids.ceil_steps(sensitivity, chosen.exponent))
+    exact = grids.rescaled(_exact_sum(records, inside), inside.exponent, chosen.exponent)
     return Released(_value(chosen.add(exact), chosen.exponent), mechanism, "bounded sum", which)
 
 
@@ -172,12 +166,13 @@ def mean(
     inside = _range(lower, upper, integers=records.dtype.kind != "f")
     # distances from the middle, in half steps so that the middle is one: each is at most the width in size
     width, exponent = inside.upper - inside.lower, inside.exponent - 1
-    move = (width if which is ADD_REMOVE else 2 * width) * parameters.two_to(exponent)
-    chosen = _grid_for(chosen, move, grid, integers=False)
-    mechanism = chosen.mechanism(math.ceil(move / parameters.two_to(chosen.exponent)))
+    sensitivity = (width if which is ADD_REMOVE else 2 * width) * parameters.two_to(exponent)
+    chosen = _grid_for(chosen, sensitivity, grid, integers=False)
+    mechanism = chosen.mechanism(grids.ceil_steps(sensitivity, chosen.exponent))
     plan = mechanism if counting is None else mechanism + counting.mechanism(1)
     centred = 2 * _exact_sum(records, inside) - (inside.lower + inside.upper) * len(records)
-    total = chosen.add(_coarsen(centred, exponent, chosen.exponent)) * parameters.two_to(chosen.exponent)
+    noisy = chosen.add(grids.rescaled(centred, exponent, chosen.exponent))
+    total = noisy * parameters.two_to(chosen.exponent)
     number = len(records) if counting is None else max(1, counting.add(len(records)))
     middle = (inside.lower + inside.upper) * parameters.two_to(exponent)
     estimate = min(max(middle + total / number, inside.lower * inside.step), inside.upper * inside.step)
