@@ -401,3 +401,31 @@ def test_names_and_texts_of_any_script(ledger: Ledger) -> None:
     ledger.spend("données 数据 'x' \"y\"; --", dp.PureDP(0.1), by="Zoë", why="naïve %s {}", key="ключ")
     assert ledger.history("données 数据 'x' \"y\"; --")[0].why == "naïve %s {}"
     ledger.verify()
+
+
+def test_hints_are_given_only_where_they_are_true(ledger: Ledger) -> None:
+    for plan in (dp.Gaussian(sigma=0.1) + dp.Laplace(scale=0.1), dp.ZCDP(9.0)):
+        with pytest.raises(BudgetExceeded, match="Ask the owner for a new budget"):
+            ledger.spend("ehr", plan)
+    ledger.spend("ehr", dp.ZCDP(0.5))
+    with pytest.raises(BudgetExceeded, match="Ask the owner"):  # no noise is enough when nothing is left
+        ledger.spend("ehr", dp.Gaussian(sigma=1e-3))
+
+
+def test_large_values_and_too_many_parts_are_refused(ledger: Ledger) -> None:
+    receipt = ledger.spend("ehr", dp.ZCDP(0.001))
+    with pytest.raises(InvalidArgument, match="at most"):
+        receipt.release("x" * (1 << 20))
+    for partition in "ab":
+        for part in range(9):
+            ledger.spend("ehr", dp.ZCDP(0.001 * (part + 1)), partition=partition, part=str(part))
+    with pytest.raises(dp.Unanswerable, match="81 combinations"):
+        ledger.epsilon("ehr")
+
+
+def test_a_delta_below_the_failures_that_are_allowed_has_no_odometer(ledger: Ledger) -> None:
+    ledger.create("approx", budget=dp.ApproxDP(1, 1e-6))
+    ledger.spend("approx", dp.PureDP(0.1))
+    assert ledger.odometer("approx", 1e-6) < 1
+    with pytest.raises(dp.Unanswerable, match="larger delta"):
+        ledger.odometer("approx", 1e-7)

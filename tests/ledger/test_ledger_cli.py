@@ -54,7 +54,8 @@ def test_create_refuses_nonsense(run: Run, account: Run) -> None:
 
 
 def test_a_budget_that_is_no_budget(run: Run) -> None:
-    run("create", "d", "--pure", "-1", code=1)
+    run("create", "d", "--pure", "-1", code=2)
+    run("create", "d", "--pure", "0", code=1)
 
 
 def test_spend_status_history(account: Run) -> None:

@@ -18,7 +18,7 @@ WORKERS = 8
 
 
 def test_racing_processes_never_overspend(url: str, tmp_path: Path) -> None:
-    cap, each = (10_000, 2_500) if SOAK else (600, 150)
+    cap, each = (10_000, 2_500) if SOAK else (200, 40)
     out = tmp_path / "receipts"
     with Ledger.open(url) as ledger:
         ledger.create("d", budget=dp.PureDP(float(cap)))
@@ -37,7 +37,7 @@ def test_racing_processes_never_overspend(url: str, tmp_path: Path) -> None:
 
 
 def test_a_storm_of_retries_charges_each_key_once(url: str, tmp_path: Path) -> None:
-    total, keys = (100_000, 500) if SOAK else (4_000, 50)
+    total, keys = (100_000, 500) if SOAK else (1_200, 30)
     out = tmp_path / "charged"
     with Ledger.open(url) as ledger:
         ledger.create("d", budget=dp.PureDP(1e6))

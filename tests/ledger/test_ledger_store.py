@@ -37,6 +37,18 @@ def test_importing_dptally_does_not_load_sqlalchemy() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_without_sqlalchemy_the_ledger_says_what_to_install() -> None:
+    code = "import sys; sys.modules['sqlalchemy'] = None; import dptally; dptally.Ledger"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "pip install 'dptally[ledger]'" in done.stderr
+
+
+def test_without_psycopg_postgres_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(dp.MissingExtra, match=r"dptally\[postgres\]"):
+        Ledger.open("postgresql://nowhere/x")
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -90,7 +102,8 @@ def test_a_postgres_that_is_not_durable_is_refused(
     real = sa.Connection.exec_driver_sql
 
     def lying(connection: sa.Connection, statement: str, *args: object, **options: object) -> object:
-        return real(connection, "SELECT 'off'" if statement == "SHOW fsync" else statement, *args, **options)  # type: ignore[arg-type]
+        # type: ignore[arg-type]
+        return real(connection, "SELECT 'off'" if statement == "SHOW fsync" else statement, *args, **options)
 
     monkeypatch.setattr(sa.Connection, "exec_driver_sql", lying)
     with pytest.raises(LedgerUnavailable, match="not durable"):

@@ -28,18 +28,12 @@ __all__ = ["group"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Refused(click.ClickException):
-    """A dptally error on the command line: its text on stderr, and an exit code that tells the kind."""
-
-    def __init__(self, error: DptallyError) -> None:
-        super().__init__(str(error))
-        self.exit_code = (
-            3
-            if isinstance(error, BudgetExceeded)
-            else 4
-            if isinstance(error, (ChainBroken, RolledBack))
-            else 1
-        )
+def _refused(error: DptallyError) -> SystemExit:
+    """The error's text on stderr, and an exit code that tells its kind."""
+    click.echo(f"Error: {error}", err=True)
+    if isinstance(error, BudgetExceeded):
+        return SystemExit(3)
+    return SystemExit(4 if isinstance(error, (ChainBroken, RolledBack)) else 1)
 
 
 @contextmanager
@@ -51,7 +45,7 @@ def _opened(url: str, head: Path | None = None, read_only: bool = False) -> Iter
         with Ledger.open(url, read_only=read_only, head=known) as ledger:
             yield ledger
     except DptallyError as error:
-        raise _Refused(error) from None
+        raise _refused(error) from None
 
 
 def _ledger_option(command: F) -> F:
@@ -102,26 +96,17 @@ def create(
     head: Path | None,
 ) -> None:
     """Open an account for DATASET with one kind of budget."""
-    given = [value for value in (pure, zcdp, gdp, approx) if value is not None]
-    if len(given) != 1:
+    kinds = ((PureDP, pure), (ZCDP, zcdp), (GaussianDP, gdp))
+    try:
+        budgets: list[Mechanism] = [kind(value) for kind, value in kinds if value is not None]
+        budgets += [ApproxDP(*approx)] if approx is not None else []
+    except InvalidArgument as error:
+        raise click.UsageError(str(error)) from None
+    if len(budgets) != 1:
         raise click.UsageError("give exactly one of --pure, --zcdp, --gdp, --approx")
     with _opened(url, head) as ledger:
-        ledger.create(dataset, budget=_budget(pure, zcdp, gdp, approx), delta=delta, about=about)
+        ledger.create(dataset, budget=budgets[0], delta=delta, about=about)
         click.echo(f"created {dataset!r}: {ledger.status(dataset).budget}")
-
-
-def _budget(
-    pure: float | None, zcdp: float | None, gdp: float | None, approx: tuple[float, float] | None
-) -> Mechanism:
-    if pure is not None:
-        return PureDP(pure)
-    if zcdp is not None:
-        return ZCDP(zcdp)
-    if gdp is not None:
-        return GaussianDP(gdp)
-    if approx is None:
-        raise click.UsageError("give exactly one of --pure, --zcdp, --gdp, --approx")
-    return ApproxDP(*approx)
 
 
 @group.command(context_settings={"ignore_unknown_options": True})

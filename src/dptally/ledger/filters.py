@@ -109,8 +109,7 @@ class PureFilter(Filter):
 
     kind, budget, parameters, symbol = "pure", "PureDP", ("epsilon",), "epsilon"
     theorem = (
-        "Rogers, Roth, Ullman, Vadhan 2016, Sec. 3: the sum of adaptively chosen epsilons is a filter and an "
-        "odometer"
+        "Rogers, Roth, Ullman, Vadhan 2016: the sum of adaptively chosen epsilons is a filter and an odometer"
     )
     reason = "its privacy loss has no finite bound"
 
@@ -237,8 +236,6 @@ class RenyiFilter(Filter):
         worst, failure = np.zeros(t.shape), 0.0
         for composition in plan.directions():
             bound = np.asarray(up(log_moment_upper(composition, t) / t, 2), dtype=np.float64)
-            if np.isnan(bound).any():
-                raise Unanswerable("its log-moment is not a number")
             worst = np.maximum(
                 worst, bound
             )  # K of the finite losses may be negative where some are infinite: 0 is above it

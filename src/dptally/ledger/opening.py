@@ -26,12 +26,7 @@ def prepare(store: Store) -> str:
     if found is None:
         if store.read_only:
             raise LedgerUnavailable("there is no ledger in this store to open read-only")
-        store.write(_lay)
-        found = store.read(_identity)
-    if found is None:
-        raise LedgerUnavailable(
-            "the ledger's tables are there but its identity is missing: the store is damaged"
-        )
+        found = store.write(_lay)
     ledger, version = found
     if version > schema.VERSION:
         raise SchemaTooNew(
@@ -53,8 +48,6 @@ def _identity(connection: sa.Connection) -> tuple[str, int] | None:
     rows = {
         row.name: row.value for row in connection.execute(sa.select(schema.meta.c.name, schema.meta.c.value))
     }
-    if not rows:
-        return None
     try:
         return rows["ledger"], int(rows["schema"])
     except (KeyError, ValueError):
@@ -67,10 +60,11 @@ def _serialise(connection: sa.Connection) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK_OF_POSTGRES})")
 
 
-def _lay(connection: sa.Connection) -> None:
+def _lay(connection: sa.Connection) -> tuple[str, int]:
     _serialise(connection)
-    if _identity(connection) is not None:
-        return  # another process was first
+    found = _identity(connection)
+    if found is not None:
+        return found  # another process was first
     schema.metadata.create_all(connection)
     ledger = secrets.token_hex(16)
     rows = {"ledger": ledger, "schema": str(schema.VERSION)}
@@ -81,6 +75,7 @@ def _lay(connection: sa.Connection) -> None:
         sa.insert(schema.datasets),
         {"name": REGISTER, "terms": "{}", "length": 0, "head": genesis(ledger, REGISTER)},
     )
+    return ledger, schema.VERSION
 
 
 def _migrate(connection: sa.Connection) -> None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dptally.errors import BudgetExceeded, InvalidArgument, Unanswerable
+from dptally.errors import BudgetExceeded, Unanswerable
 from dptally.ledger.books import DATASET, Books
 from dptally.ledger.terms import Terms
 from dptally.ledger.units import Amount, as_float_down, as_float_up
@@ -132,9 +132,7 @@ def exceeded(
     dataset: str, terms: Terms, books: Books, holder: str, cost: Amount, partition: str, part: str, hint: str
 ) -> BudgetExceeded:
     """The refusal, with its numbers, on the open meter that would be passed by least."""
-    cap, spent = books.cap(holder), books.spent.get(holder, terms.zero)
-    if cap is None:
-        raise InvalidArgument("holder", "one with a cap", holder)
+    cap, spent = books.cap(holder) or terms.cap, books.spent.get(holder, terms.zero)
     total, _ = books.after(holder, cost, partition, part)
     if total.failure > cap.failure:
         digits, kind = terms.failure_digits, "failure probability"

@@ -96,14 +96,14 @@ class Store:
             return work(connection)
 
     def _retried(self, attempt: Callable[[], T]) -> T:
-        for number in range(1, _ATTEMPTS + 1):
+        for number in range(1, _ATTEMPTS):
             try:
                 return attempt()
             except LedgerUnavailable as error:
-                if number == _ATTEMPTS or not _worth_retrying(error):
+                if not _worth_retrying(error):
                     raise
                 time.sleep(random.uniform(0, 0.01 * 2**number))
-        raise AssertionError("unreachable")
+        return attempt()
 
     def _after_fork(self) -> None:
         """Connections do not survive a fork: a child process opens its own."""

@@ -110,10 +110,6 @@ class Terms:
 
     def price(self, plan: Mechanism) -> Amount:
         """What the plan costs, in units, rounded up."""
-        if not isinstance(plan, Mechanism):
-            raise InvalidType(
-                "plan", "a mechanism or a sum of mechanisms, such as 10 * Gaussian(sigma=40)", plan
-            )
         return _price(self.kind, self.orders, self.digits, self.failure_digits, plan)
 
     def symbol(self, meter: int) -> str:
@@ -212,5 +208,10 @@ def amount_to_json(amount: Amount) -> list[str]:
 
 
 def amount_from_json(raw: Sequence[str]) -> Amount:
+    return _amount(tuple(raw))
+
+
+@lru_cache(maxsize=4096)
+def _amount(raw: tuple[str, ...]) -> Amount:
     *meters, failure = map(int, raw)
     return Amount(tuple(meters), failure)

@@ -19,6 +19,7 @@ from dptally.ledger.chain import _ENTRY, Head, genesis
 from dptally.ledger.journal import REGISTER, amount_text, holder_row
 from dptally.ledger.schema import VERSION, accounts, datasets, entries, meta, slots
 from dptally.ledger.terms import Terms, amount_from_json
+from dptally.ledger.units import Amount
 
 __all__ = ["Verified", "verify", "verify_export"]
 
@@ -41,9 +42,9 @@ class _Chain:
 
     dataset: str
     hash: str
-    books: Books | None = None
+    books: Books
     length: int = 0
-    terms: dict[str, str] = field(default_factory=dict)  # of the register: dataset -> terms
+    terms: dict[str, str] = field(default_factory=dict)  # in the register: dataset -> terms
     unsettled: set[int] = field(default_factory=set)
 
     def broken(self, reason: str) -> ChainBroken:
@@ -74,26 +75,29 @@ class _Chain:
         wanted = key_column(body["key"], body["call"]) if kind == "spend" else None
         if key != wanted or settles != (body["of"] if kind == "settle" else None):
             raise self.broken("its key or what it settles does not agree with its signed content")
-        if kind == "spend":
+        if self.dataset == REGISTER:
+            self._register(body, kind)
+        elif kind == "spend":
             self._spend(body)
         elif kind == "settle":
             if settles not in self.unsettled or body["state"] not in _STATES:
                 raise self.broken(f"it settles entry {settles}, which is not an open spend")
             self.unsettled.discard(settles)
-        elif kind == "limit" and self.books is not None:
+        elif kind == "limit":
             self.books.caps[body["holder"]] = None if body["cap"] is None else amount_from_json(body["cap"])
             self.books.spent.setdefault(body["holder"], self.books.zero)
-        elif kind == "register" and self.books is None:
+        else:
+            raise self.broken(f"an entry of type {kind!r} does not belong here")
+
+    def _register(self, body: dict[str, Any], kind: str) -> None:
+        if kind == "register":
             self.terms[body["name"]] = body["terms"]
-        elif kind != "migrate" or self.books is not None:
+        elif kind != "migrate":
             raise self.broken(f"an entry of type {kind!r} does not belong here")
 
     def _spend(self, body: dict[str, Any]) -> None:
-        books = self.books
-        if books is None:
-            raise self.broken("the register of datasets cannot hold a spend")
         place = body["by"], amount_from_json(body["cost"]), body["partition"], body["part"]
-        if min(place[1].meters) < 0 or place[1].failure < 0 or books.charge(*place) is not None:
+        if min(place[1].meters) < 0 or place[1].failure < 0 or self.books.charge(*place) is not None:
             raise self.broken("it passes a cap")
         self.unsettled.add(self.length)
 
@@ -101,6 +105,10 @@ class _Chain:
 def key_column(key: str | None, call: str) -> str:
     """What stands in the unique key column: the caller's key, or the call's own random one."""
     return f"c:{call}" if key is None else f"k:{key}"
+
+
+def register_chain(ledger: str) -> _Chain:
+    return _Chain(REGISTER, genesis(ledger, REGISTER), Books(Amount(())))
 
 
 def dataset_chain(ledger: str, dataset: str, terms_json: str) -> _Chain:
@@ -119,7 +127,7 @@ def verify(connection: sa.Connection, ledger: str) -> Verified:
     if identity != {"ledger": ledger, "schema": str(VERSION)}:
         raise ChainBroken(REGISTER, None, "the ledger's identity was changed")
     remembered = {row.name: row for row in connection.execute(sa.select(datasets))}
-    register = _Chain(REGISTER, genesis(ledger, REGISTER))
+    register = register_chain(ledger)
     _follow(connection, register)
     _compare_head(register, remembered.get(REGISTER))
     if remembered[REGISTER].terms != "{}" or set(register.terms) != set(remembered) - {REGISTER}:
@@ -182,8 +190,6 @@ def _compare_head(chain: _Chain, row: Any) -> None:
 
 def _compare_totals(connection: sa.Connection, chain: _Chain) -> None:
     books = chain.books
-    if books is None:
-        return
     expected = {holder: holder_row(books.caps.get(holder), spent) for holder, spent in books.spent.items()}
     found = {
         row.pop("holder"): row
@@ -214,7 +220,7 @@ def verify_export(lines: Iterable[str]) -> Verified:
         ledger = str(header["ledger"])
     except (StopIteration, ValueError, KeyError, TypeError):
         raise InvalidArgument("lines", "the JSON lines that Ledger.export wrote", "something else") from None
-    chains = {REGISTER: _Chain(REGISTER, genesis(ledger, REGISTER))}
+    chains = {REGISTER: register_chain(ledger)}
     head: Head | None = None
     for line in stream:
         if head is not None:

@@ -1,0 +1,121 @@
+"""How fast the ledger is: durable spends, batches, verification, opening and asking a long ledger.
+
+    python benchmarks/bench_ledger.py [--entries 1000000] [--url postgresql+psycopg://...]
+
+Spends are bound by the disk's fsync, so the table also shows how many bare commits the disk does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import dptally as dp
+from dptally.ledger import Ledger, Request
+
+PLAN = dp.Gaussian(sigma=40.0)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def bare_commits(folder: Path, number: int) -> float:
+    """Commits per second of a bare SQLite table with the same durability: the disk's own limit."""
+    raw = sqlite3.connect(folder / "bare.db", isolation_level=None)
+    raw.execute("PRAGMA journal_mode=WAL")
+    raw.execute("PRAGMA synchronous=FULL")
+    raw.execute("CREATE TABLE t (x)")
+
+    def work() -> None:
+        for i in range(number):
+            raw.execute("BEGIN IMMEDIATE")
+            raw.execute("INSERT INTO t VALUES (?)", [i])
+            raw.execute("COMMIT")
+
+    rate = number / seconds(work)
+    raw.close()
+    return rate
+
+
+def fill(ledger: Ledger, dataset: str, entries: int) -> float:
+    """Spends and settlements in batches of 10,000; the spends per second of the batch calls alone."""
+    spent, number = 0.0, entries // 2
+    for start in range(0, number, 10_000):
+        asked = [
+            Request(PLAN, by=f"analyst {i % 7}", why="a count", key=f"k{i}")
+            for i in range(start, min(start + 10_000, number))
+        ]
+        begun = time.perf_counter()
+        batch = ledger.spend_batch(dataset, asked)
+        spent += time.perf_counter() - begun
+        with batch:
+            pass
+    return number / spent
+
+
+def measure(url: str, folder: Path, entries: int) -> list[tuple[str, str, str]]:
+    rows: list[tuple[str, str, str]] = [
+        ("bare durable commits of this disk", f"{bare_commits(folder, 500):,.0f} /s", "")
+    ]
+    with Ledger.open(url) as ledger:
+        ledger.create("one", budget=dp.ZCDP(1e6))
+        ledger.create("long", budget=dp.ZCDP(1e6), delta=1e-9)
+
+        def spends() -> None:
+            for i in range(400):
+                with ledger.spend("one", PLAN, by="ann", key=f"k{i}"):
+                    pass
+
+        rows.append(
+            ("spend and release (two durable commits)", f"{400 / seconds(spends):,.0f} /s", ">= 150 /s")
+        )
+        retry = seconds(lambda: [ledger.spend("one", PLAN, by="ann", key="k7") for _ in range(1000)])
+        rows.append(("retry with a known key", f"{1000 / retry:,.0f} /s", ""))
+        rows.append(
+            ("spends in batches of 10,000", f"{fill(ledger, 'long', entries):,.0f} /s", ">= 2,000 /s")
+        )
+    opening = seconds(lambda: Ledger.open(url).close())
+    rows.append((f"open a ledger of {entries:,} entries", f"{1000 * opening:,.1f} ms", "<= 5 s"))
+    with Ledger.open(url) as ledger:
+        head = ledger.head()
+        checked = seconds(lambda: Ledger.open(url, head=head).close())
+        rows.append(("the same, with its head checked", f"{1000 * checked:,.1f} ms", "<= 5 s"))
+        for name, ask in (
+            ("remaining()", lambda: ledger.remaining("long")),
+            ("status()", lambda: ledger.status("long")),
+        ):
+            ask()
+            many = seconds(lambda ask=ask: [ask() for _ in range(200)])  # type: ignore[misc]
+            few_name = f"{name} on {entries:,} entries"
+            rows.append((few_name, f"{1e6 * many / 200:,.0f} us", "no scan"))
+        few = seconds(lambda: [ledger.remaining("one") for _ in range(200)])
+        rows.append(("remaining() on 800 entries", f"{1e6 * few / 200:,.0f} us", "the same"))
+        took = seconds(ledger.verify)
+        rows.append(
+            (f"verify {ledger.verify().entries:,} entries", f"{entries / took:,.0f} /s", ">= 60,000 /s")
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--entries", type=int, default=100_000)
+    parser.add_argument("--url", help="another store than a temporary SQLite file")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = measure(options.url or f"sqlite:///{folder}/ledger.db", Path(folder), options.entries)
+    wide = max(len(name) for name, _, _ in rows)
+    print(f"{'what':<{wide}}  {'measured':>14}  wanted")
+    for name, value, wanted in rows:
+        print(f"{name:<{wide}}  {value:>14}  {wanted}")
+
+
+if __name__ == "__main__":
+    main()
