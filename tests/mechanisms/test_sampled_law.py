@@ -312,6 +312,11 @@ def test_unbounded_inner_loss_has_no_moment() -> None:
         ({"mechanism": Gaussian(1.0), "rate": 1.5}, InvalidArgument, r"rate must be in \[0, 1\], got 1.5"),
         ({"mechanism": Gaussian(1.0), "rate": math.nan}, InvalidArgument, "rate"),
         ({"mechanism": Gaussian(1.0), "rate": -1e-9}, InvalidArgument, "rate"),
+        (
+            {"mechanism": Gaussian(1.0), "rate": 1e-101},
+            InvalidArgument,
+            "rate must be 0 or between 1e-100 and 1",
+        ),
         ({"mechanism": Gaussian(1.0), "rate": True}, InvalidType, "rate"),
         ({"mechanism": Gaussian(1.0), "rate": "0.1"}, InvalidType, "rate"),
         ({"mechanism": Gaussian(1.0), "rate": 0.1, "adjacency": "replace"}, InvalidType, "adjacency"),

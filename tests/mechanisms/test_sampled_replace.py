@@ -172,6 +172,18 @@ def test_gaussian_profile_at_tiny_delta() -> None:
         assert upper - lower < 1e-9
 
 
+@pytest.mark.parametrize("sigma", [0.05, 1e-3])
+def test_gaussian_profile_where_the_loss_is_flat(sigma: float) -> None:
+    """Almost no noise: the loss is next to 0 or huge, delta is q until far out, and no epsilon is special."""
+    law = SampledReplaceGaussianLaw(0.01, sigma)
+    lower, upper = law.log_profile(np.array([-1e-300, 0.0, 5e-324, 1e-300, 1e-9, 1.0, 50.0]))
+    assert lower == pytest.approx(math.log(0.01), rel=1e-9)
+    assert upper == pytest.approx(math.log(0.01), rel=1e-6)
+    assert (lower <= upper).all()
+    assert float(law.density(np.asarray(0.0))) in (math.inf, pytest.approx(1e80, rel=1e80))
+    assert float(law.log_moment(np.array([1e3]))[0]) == pytest.approx(0.5 * 1001 * 1000 / sigma**2, rel=1e-2)
+
+
 @pytest.mark.parametrize(("q", "sigma"), [(0.01, 1.0), (1e-6, 0.4), (0.3, 8.0), (1 - 1e-6, 1.0)])
 def test_gaussian_moments(q: float, sigma: float) -> None:
     law = SampledReplaceGaussianLaw(q, sigma)

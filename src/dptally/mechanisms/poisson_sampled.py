@@ -23,6 +23,8 @@ from dptally.numerics.exact import between
 
 __all__ = ["PoissonSampled"]
 
+_SMALLEST_RATE = 1e-100  # its square, which K is about, is still a normal double
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PoissonSampled(Mechanism):
@@ -47,6 +49,8 @@ class PoissonSampled(Mechanism):
         if not isinstance(self.mechanism, Mechanism):
             raise InvalidType("mechanism", "a mechanism", self.mechanism)
         object.__setattr__(self, "rate", checks.probability("rate", self.rate))
+        if 0 < self.rate < _SMALLEST_RATE:
+            raise InvalidArgument("rate", f"0 or between {_SMALLEST_RATE} and 1", self.rate)
         if not isinstance(self.adjacency, Adjacency):
             raise InvalidType("adjacency", "ADD_REMOVE or REPLACE", self.adjacency)
         if isinstance(self.mechanism, PoissonSampled) and self.mechanism.adjacency is not self.adjacency:

@@ -25,6 +25,7 @@ from dptally.mechanisms.sampled_profile import (
     add_inner,
     log_profile_add,
     log_profile_remove,
+    mixture,
     remove_inner,
 )
 from dptally.numerics.exact import between
@@ -66,7 +67,7 @@ class SampledLaw(Law):
         inner, log_mass = weighted_losses(self.inner, float(tilts.max()), modulus)
         edge = _row(-q), _row(math.log1p(-q))  # A - 1 and log A where only P0 has mass
         if self.side is Side.REMOVE:
-            x, log_ratio = self._ratio(inner)
+            x, log_ratio = mixture(self.rate, inner)
             log_base = log_mass - inner
             log_mixed = log_base + log_ratio
             nodes = [(log_mixed, log_ratio, remove_divergence(log_mixed, log_base, x, log_ratio))]
@@ -74,22 +75,12 @@ class SampledLaw(Law):
                 base = _row(math.log(self.reverse_mass))
                 nodes.append((base + edge[1], edge[1], remove_divergence(base + edge[1], base, *edge)))
             return _joined(nodes, q * self.inner.infinity_mass, 0.0)
-        x, log_ratio = self._ratio(-inner)
+        x, log_ratio = mixture(self.rate, -inner)
         nodes = [(log_mass, -log_ratio, add_divergence(log_mass, x, log_ratio))]
         if self.inner.infinity_mass:
             base = _row(math.log(self.inner.infinity_mass))
             nodes.append((base, -edge[1], add_divergence(base, *edge)))
         return _joined(nodes, 0.0, q * self.reverse_mass)
-
-    def _ratio(self, w: Floats) -> tuple[Floats, Floats]:
-        """(A - 1, log A) for A = 1 - q + q e^w, each with relative accuracy."""
-        q = self.rate
-        with np.errstate(over="ignore"):
-            x = q * np.expm1(w)
-        near = np.log1p(np.maximum(np.minimum(x, 1e15), -0.5))
-        low = np.log((1.0 - q) + q * np.exp(np.minimum(w, 1.0)))
-        far = w + math.log(q) + np.log1p((1.0 - q) / q * np.exp(-np.maximum(w, 30.0)))
-        return x, np.select([w > 30.0, x < -0.5], [far, low], near)
 
     # -- the distribution ----------------------------------------------------------------------------------
 
@@ -121,7 +112,7 @@ class SampledLaw(Law):
         if math.isinf(w):
             log_ratio = math.inf if w > 0 else math.log1p(-self.rate)
         else:
-            log_ratio = float(self._ratio(_row(w))[1][0])
+            log_ratio = float(mixture(self.rate, _row(w))[1][0])
         return log_ratio if self.side is Side.REMOVE else -log_ratio
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:

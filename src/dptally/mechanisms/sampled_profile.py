@@ -26,7 +26,7 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.numerics.rounding import EPS, down, up
 
-__all__ = ["add_factor", "add_inner", "log_profile_add", "log_profile_remove", "remove_inner"]
+__all__ = ["add_factor", "add_inner", "log_profile_add", "log_profile_remove", "mixture", "remove_inner"]
 
 Bounds = tuple[Floats, Floats]
 Profile = Callable[[Floats], Bounds]
@@ -40,6 +40,17 @@ def _widened(value: Floats, error: Floats) -> Bounds:
     with np.errstate(invalid="ignore"):
         step = np.where(np.isfinite(value), error + _ROUNDING * np.abs(value), 0.0)
     return value - step, value + step
+
+
+def mixture(rate: float, w: Floats) -> Bounds:
+    """(A - 1, log A) for A = 1 - q + q e^w, each with relative accuracy; the first may overflow to inf."""
+    log_rate = math.log(rate)
+    with np.errstate(over="ignore", under="ignore"):
+        x = np.where(w < 600.0, rate * np.expm1(np.minimum(w, 600.0)), np.exp(w + log_rate))
+        near = np.log1p(np.clip(x, -0.5, 1e15))
+        low = np.log((1.0 - rate) + rate * np.exp(np.minimum(w, 1.0)))
+        far = w + log_rate + np.log1p((1.0 - rate) * np.exp(-np.maximum(w + log_rate, 30.0)))
+    return x, np.select([w + log_rate > 30.0, x < -0.5], [far, low], near)
 
 
 def remove_inner(rate: float, epsilon: Floats) -> Bounds:
@@ -67,7 +78,7 @@ def remove_inner(rate: float, epsilon: Floats) -> Bounds:
 
 
 def log_profile_remove(rate: float, epsilon: Floats, inner: Profile, infinity_mass: float = 0.0) -> Bounds:
-    """Bounds of the log of the finite part on the remove side, from those of (P1, P0) and its mass at infinity.
+    """Bounds of the log of the finite part on the remove side, from that of (P1, P0) and its infinite mass.
 
     The finite part is H_a - q p: below the threshold 1 - a - q p, which is a lower bound above it as well.
     """

@@ -81,11 +81,21 @@ class SampledReplaceGaussianLaw(Law):
         """The trapezoid rule that integrates e^{tL} for Re t in ``tilts`` and \\|Im t\\| <= ``frequency``."""
         least, most = float(tilts.min()), float(tilts.max())
         step = strip_step(self.sigma, 2.0 * frequency, max(0.0, most, -1.0 - least))
-        span = -2.0 / self.sigma - REACH, max(1.0 + 2.0 * most, 2.0) / self.sigma + REACH
-        s = significant_points(self._law_at, span, step, min(0.5, 4 * step), tilts, frequency)
+        centres = self._centres(tilts)
+        s = significant_points(self._law_at, centres, step, min(0.5, 4 * step), tilts, frequency)
         log_mass, loss = self._law_at(s)
         log_mass = log_mass + math.log(step / math.sqrt(2 * math.pi))
         return LossNodes(log_mass, loss, divergence(log_mass, loss))
+
+    def _centres(self, tilts: Floats) -> Floats:
+        """Where the modes of A(s)^(1+t) A(-s)^-t phi(s) can lie: sigma s = (1+t) share(s) + t share(-s)."""
+        m = 1.0 / self.sigma
+        crossing = self.sigma * (math.log1p(-self.rate) - math.log(self.rate)) + 0.5 * m
+        around = crossing + 40.0 * self.sigma * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+        around = np.concatenate([around, -around])
+        around = around[np.abs(around) <= (2.0 * np.abs(tilts).max() + 2.0) * m + REACH]
+        ends = [(1.0 + tilts) * m, (1.0 + 2.0 * tilts) * m]
+        return np.concatenate([m * np.array([-2.0, -1.0, 0.0, 1.0, 2.0]), around, *ends])
 
     def _law_at(self, s: Floats) -> tuple[Floats, Floats]:
         up = self._ratio(s)
@@ -128,14 +138,16 @@ class SampledReplaceGaussianLaw(Law):
         """Bounds of s for epsilon >= 0, verified by the sign of l(s) - eps with the error of l."""
         s = self._position(epsilon)
         _value, slope, error = self._loss(s)
-        with np.errstate(divide="ignore", over="ignore"):
-            radius = 4.0 * (EPS * (1.0 + np.abs(s)) + np.minimum(error / slope, 1.0))
+        shift = np.minimum(error / np.where(slope > 0, slope, 1.0), 1.0)
+        radius = 4.0 * (EPS * (1.0 + np.abs(s)) + np.where(slope > 0, shift, 1.0))
         for _ in range(64):
             below, _, below_error = self._loss(s - radius)
             above, _, above_error = self._loss(s + radius)
             held = (below + below_error <= epsilon) & (above - above_error >= epsilon)
             if held.all():
-                return s - radius, s + radius
+                # l is odd and increasing, and at least log q + s m - m^2/2
+                most = (epsilon - math.log(self.rate)) * self.sigma + 0.5 / self.sigma
+                return np.maximum(s - radius, 0.0), np.minimum(s + radius, most * (1.0 + 16 * EPS))
             radius = np.where(held, radius, 4.0 * radius)
         raise ArithmeticError(f"no bracket for the threshold of {self!r} at epsilon {epsilon}")
 
@@ -166,7 +178,9 @@ class SampledReplaceGaussianLaw(Law):
     def density(self, loss: Floats) -> Floats:
         s = self._position(loss)
         slope = self._loss(s)[1]
-        return np.exp(self._ratio(s) - 0.5 * s * s) / (slope * math.sqrt(2 * math.pi))
+        # where the slope underflows the density is beyond doubles: all but an atom
+        height = np.exp(self._ratio(s) - 0.5 * s * s) / math.sqrt(2 * math.pi)
+        return np.where(slope > 0, height / np.where(slope > 0, slope, 1.0), np.inf)
 
 
 def mirrored(epsilon: Floats, log_delta: Floats, sign: int) -> Floats:

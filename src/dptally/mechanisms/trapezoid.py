@@ -13,6 +13,7 @@ __all__ = ["NATS", "REACH", "significant_points", "strip_step"]
 
 NATS = 50.0  # points are left out, and the step refined, until what remains is e^-50 of the whole
 REACH = 13.0  # standard deviations around a mode that hold all but e^-80 of it
+_WIDE = 8000.0  # coarse points of one unbroken grid
 
 # half-widths of a strip, in units of sigma
 _STRIPS = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 1.1, 1.6, 2.1, 2.6])
@@ -33,17 +34,17 @@ def strip_step(sigma: float, frequency: float, shrink: float) -> float:
 
 def significant_points(
     law: Callable[[Floats], tuple[Floats, Floats]],
-    span: tuple[float, float],
+    centres: Floats,
     step: float,
     spacing: float,
     tilts: Floats,
     frequency: float,
 ) -> Floats:
-    """The multiples of ``step`` in ``span`` near which the summand of K, at any tilt, is not negligible.
+    """The multiples of ``step`` near the ``centres`` where the summand of K, at any tilt, is not negligible.
 
     ``law(s)`` gives (log density under P, loss); the summand is looked at on a coarse grid of ``spacing``.
     """
-    coarse = np.arange(span[0], span[1] + spacing, spacing)
+    coarse = _coarse(centres, spacing)
     log_density, loss = law(coarse)
     rows = max(1, (1 << 20) // coarse.size)
     matters = np.zeros(coarse.size, dtype=bool)
@@ -58,6 +59,15 @@ def significant_points(
         for i, j in zip(starts, ends, strict=True)
     ]
     return step * (runs[0] if len(runs) == 1 else np.unique(np.concatenate(runs)))
+
+
+def _coarse(centres: Floats, spacing: float) -> Floats:
+    """A grid over everything between the centres, or over a window around each where they lie far apart."""
+    low, high = np.unique(centres) - REACH, np.unique(centres) + REACH
+    if high[-1] - low[0] < _WIDE * spacing:
+        low, high = low[:1], high[-1:]
+    numbers = [np.arange(a // spacing, b // spacing + 2) for a, b in zip(low, high, strict=True)]
+    return spacing * np.unique(np.concatenate(numbers))
 
 
 def _log_summand(log_density: Floats, loss: Floats, tilt: Floats, frequency: float) -> Floats:
