@@ -48,6 +48,16 @@ def test_renyi_orders_against_the_binomial_sum() -> None:
         )
 
 
+def test_sampling_does_not_help_zcdp() -> None:
+    """The smallest rho is that of the noise alone: the limit of high orders forgets the rate."""
+    assert dpsgd(2.0, 0.01, 10).rho() == pytest.approx(10 / 8, rel=1e-12)
+    law = SampledGaussianLaw(0.3, 2.0, Side.REMOVE)
+    t = np.geomspace(0.1, 1e6, 15)
+    ratio = law.log_moment(t) / (t * (t + 1))
+    assert (ratio <= 0.125).all()
+    assert ratio[-1] == pytest.approx(0.125, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [

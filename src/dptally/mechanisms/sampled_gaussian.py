@@ -34,8 +34,8 @@ class SampledGaussianLaw(Law):
     With s ~ N(0, 1) and A(s) = 1 - q + q exp(s/sigma - 1/(2 sigma^2)):
         REMOVE: L = log A under A(s) phi(s) ds,   K(t) = log E[A^(1+t)];
         ADD:    L = -log A under phi(s) ds,       K(t) = log E[A^(-t)].
-    The expectations are trapezoid sums: the integrand is analytic for \|Im s\| < pi sigma, so the error falls like
-    exp(-2 pi a / step) for every a below pi sigma, and the step is chosen to make it e^-50 of the answer.
+    The expectations are trapezoid sums: the integrand is analytic for \|Im s\| < pi sigma, so the error falls
+    like exp(-2 pi a / step) for every a below pi sigma, and the step makes it e^-50 of the answer.
     """
 
     rate: float
@@ -43,9 +43,11 @@ class SampledGaussianLaw(Law):
     side: Side
     has_characteristic: ClassVar[bool] = True
     splits: ClassVar[bool] = True
-    theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
+    theorem: ClassVar[str] = (
+        "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
+    )
 
-    # -- the log-moment --------------------------------------------------------------------------------------------
+    # -- the log-moment ------------------------------------------------------------------------------------
 
     def log_moment(self, t: Numbers) -> Numbers:
         """K(t) for Re t > -1; relative accuracy about 1e-14 for real t >= 0, however small K is.
@@ -83,8 +85,8 @@ class SampledGaussianLaw(Law):
     def _centres(self, zeta: Floats) -> Floats:
         """Where the modes of the summand can lie.
 
-        A^zeta phi(s) has its modes where s = zeta share(s) / sigma, share = q e^w / A: near 0 and near zeta / sigma
-        for zeta > 0, or where share crosses 1/2; for zeta < 0 at one point, found by bisection. The terms that are
+        A^zeta phi(s) has its modes where s = zeta share(s) / sigma, share = q e^w / A: near 0, zeta / sigma
+        or where share crosses 1/2, for zeta > 0; for zeta < 0 at one point, found by bisection. What is
         subtracted, and L - 1 + e^-L, are at most quadratic in A: modes at 0, 1/sigma and 2/sigma.
         """
         m = 1.0 / self.sigma
@@ -100,7 +102,7 @@ class SampledGaussianLaw(Law):
         around = around[np.abs(around) <= (np.abs(zeta).max() + 2.0) * m + REACH]
         return np.concatenate([[0.0, m, 2.0 * m], around, np.maximum(zeta, 0.0) * m, low, high])
 
-    # -- contour inversion -----------------------------------------------------------------------------------------
+    # -- contour inversion ---------------------------------------------------------------------------------
 
     def moment_table(self, theta: Floats) -> MomentTable:
         return self._kernel().moment_table(theta)
@@ -143,7 +145,7 @@ class SampledGaussianLaw(Law):
     def _kernel(self) -> SampledGaussianNodes:
         return SampledGaussianNodes(self.rate, self.sigma, self.side is Side.REMOVE)
 
-    # -- the distribution ------------------------------------------------------------------------------------------
+    # -- the distribution ----------------------------------------------------------------------------------
 
     @property
     def mean(self) -> float:
@@ -156,6 +158,13 @@ class SampledGaussianLaw(Law):
     @property
     def infimum(self) -> float:
         return -math.inf if self.side is Side.ADD else -up(-math.log1p(-self.rate), 4)
+
+    def closed_rho(self) -> float | None:
+        """REMOVE: 1/(2 sigma^2), that of the noise without sampling; sampling only helps at finite orders.
+
+        E[(1 - q + q R)^a] <= 1 - q + q E[R^a] <= E[R^a]; it is at least q^a E[R^a], which the limit forgives.
+        """
+        return up(0.5 / self.sigma**2, 4) if self.side is Side.REMOVE else None
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         def inner(at: Floats) -> tuple[Floats, Floats]:
