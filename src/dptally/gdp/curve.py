@@ -1,0 +1,131 @@
+"""A privacy profile as a paper states it: a curve delta(epsilon), with what is known of its tail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dptally import checks
+from dptally.checks import Floats
+from dptally.errors import InvalidArgument, InvalidType
+from dptally.mechanisms import Profile
+from dptally.numerics.rounding import down, up
+
+__all__ = ["Curve", "GaussianTail", "check_falling"]
+
+_FARTHEST = 1024.0  # no epsilon beyond is looked at when a curve is made
+_FADED = 1e-290  # a zero right after values this small is an underflow
+_FORGIVEN = 1e-12  # a relative rise that the rounding of a formula may cause; the upper bounds allow for it
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianTail:
+    """log delta(eps) <= -(eps/root - root/2)^2 / 2 for every eps >= start: the shape of root^2/2-zCDP."""
+
+    root: float
+    start: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """delta_of_epsilon(eps) for eps >= 0, nonincreasing in [0, 1]; the values are the definition.
+
+    ``tail_limit`` is mu_t = limsup eps / sqrt(-2 log delta(eps)) where it is known, None where it is not.
+    ``gaussian_tail`` is a bound of the tail. ``zero_from`` is an epsilon from which on delta is 0; it is
+    looked for where it is not given. ``convex`` says that delta is convex in e^eps, as every attained profile
+    is (naive inversions need not be); ``convex_refined`` that it is so wherever Theorem 2.1 does not improve
+    it. ``log_delta_of_epsilon`` goes on where delta would underflow.
+
+    >>> Curve(lambda e: math.exp(-e * e)).delta(1.0)
+    0.36787944117144233
+    """
+
+    delta_of_epsilon: Callable[[float], float]
+    name: str = "curve"
+    tail_limit: float | None = None
+    gaussian_tail: GaussianTail | None = None
+    zero_from: float = math.inf
+    convex: bool = False
+    convex_refined: bool = False
+    log_delta_of_epsilon: Callable[[float], float] | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.delta_of_epsilon):
+            raise InvalidType("delta_of_epsilon", "a function of epsilon", self.delta_of_epsilon)
+        if not checks.real("zero_from", self.zero_from) > 0:
+            raise InvalidArgument("zero_from", "positive", self.zero_from)
+        grid = min(_FARTHEST, self.zero_from) * np.linspace(0.0, 1.0, 129) ** 3
+        values = self.deltas(grid)
+        check_falling(grid, values)
+        if math.isinf(self.zero_from) and self.log_delta_of_epsilon is None and values[-1] == 0:
+            object.__setattr__(self, "zero_from", self._first_zero(grid, values))
+
+    def _first_zero(self, grid: Floats, values: Floats) -> float:
+        """Where delta ends; inf where it fades below what doubles hold instead, which proves nothing."""
+        number = int(np.argmax(values == 0))
+        if number == 0:
+            return float(grid[1])
+        low, high = float(grid[number - 1]), float(grid[number])
+        while high - low > 1e-15 * high:
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            low, high = (middle, high) if self.delta(middle) > 0 else (low, middle)
+        return high if self.delta(low) > _FADED else math.inf
+
+    def delta(self, epsilon: float) -> float:
+        """One value, checked: NaN, values outside [0, 1] and non-numbers are refused with the epsilon
+        named.
+        """
+        epsilon = checks.nonnegative("epsilon", epsilon)
+        if epsilon >= self.zero_from:
+            return 0.0
+        where = f"delta_of_epsilon({epsilon:.17g})"
+        delta = checks.real(where, self.delta_of_epsilon(epsilon))
+        if not 0 <= delta <= 1:
+            raise InvalidArgument(where, "in [0, 1]", delta)
+        return abs(delta)
+
+    def deltas(self, epsilon: Floats) -> Floats:
+        """Many values."""
+        return np.array([self.delta(float(e)) for e in epsilon.ravel()]).reshape(epsilon.shape)
+
+    def log_delta(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """Bounds of log delta, elementwise."""
+        values = self.deltas(epsilon)
+        check_falling(epsilon, values)
+        with np.errstate(divide="ignore"):
+            logged = np.log(values)
+        if self.log_delta_of_epsilon is not None:
+            tiny = (values < 1e-290) & (epsilon < self.zero_from)
+            for i in np.flatnonzero(tiny):
+                logged[i] = self.log_delta_of_epsilon(float(epsilon[i]))
+        exact = np.isneginf(logged) | (logged == 0)
+        return np.where(exact, logged, down(logged, 8)), np.where(
+            exact, logged, np.minimum(up(logged, 8) + _FORGIVEN, 0)
+        )
+
+    def mechanism(self) -> Profile:
+        """The mechanism to compose, sample and account: the convex envelope of all that the curve guarantees.
+
+        It is tabulated (see :class:`dptally.Profile`), pessimistic between and beyond the points of the
+        table.
+        """
+        return Profile(self.delta)
+
+
+def check_falling(epsilon: Floats, delta: Floats) -> None:
+    """Refuse a curve that rises between two of the points looked at, and say where."""
+    order = np.argsort(epsilon, kind="stable")
+    x, y = epsilon[order], delta[order]
+    rises = np.flatnonzero((y[1:] > y[:-1] * (1.0 + 0.5 * _FORGIVEN)) & (x[1:] > x[:-1]))
+    if rises.size:
+        i = int(rises[0])
+        raise InvalidArgument(
+            "delta_of_epsilon",
+            "nonincreasing in epsilon",
+            f"delta({x[i]:.6g}) = {y[i]:.6g} and delta({x[i + 1]:.6g}) = {y[i + 1]:.6g}",
+        )

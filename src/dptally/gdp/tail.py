@@ -1,0 +1,173 @@
+r"""What is known of the whole of a profile beyond any head: the tail limit, and mu that are necessary or
+enough.
+
+The tail limit of Theorem 3.3 of the GDPT paper is mu_t = limsup eps / sqrt(-2 log delta(eps)). A mechanism is
+Gaussian DP for SOME mu iff mu_t < inf (and delta(0) < 1); mu >= mu_t is necessary and not sufficient.
+
+In terms of the log-moment K: mu-GDP implies K(t) <= mu^2 t (t+1) / 2, so rho-zCDP with rho = mu^2 / 2; and
+rho-zCDP implies log delta(eps) <= -(eps - rho)^2 / (4 rho) for eps >= rho, hence mu_t <= sqrt(2 rho). So
+Gaussian DP for some mu and zCDP for some rho are the same property, and mu_t <= sqrt(2 rho) <= mu.
+
+Tail limits add in squares, as K does. Poisson sampling (ADD_REMOVE) keeps them: delta_q(eps) = q delta(eps')
+with eps' - eps -> log(1/q), which changes neither eps^2 nor log delta to leading order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dptally.accounting import concentrated
+from dptally.accounting.moments import MOMENT_TRUST, infinity_mass, supremum
+from dptally.errors import Unanswerable
+from dptally.gdp.curve import Curve, GaussianTail
+from dptally.gdp.view import Profiled
+from dptally.interval import Interval
+from dptally.law import Composition
+from dptally.law.adjacency import ADD_REMOVE
+from dptally.mechanisms import Mechanism
+from dptally.numerics.rounding import up
+
+__all__ = ["Tail", "covered_from", "tail_of"]
+
+_LARGE_ORDER = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """``limit``: bounds of mu_t, None if unknown. ``enough``: a mu for which the mechanism certainly is
+    mu-GDP, inf if none is known. ``shape``: a Gaussian bound of the tail; None if unknown.
+    """
+
+    limit: Interval | None
+    enough: float
+    shape: GaussianTail | None
+    reason: str
+
+    @property
+    def necessary(self) -> float:
+        """Every mu of the mechanism is at least this."""
+        return self.limit.lower if self.limit is not None else 0.0
+
+
+def tail_of(subject: Profiled) -> Tail:
+    return _of_curve(subject) if isinstance(subject, Curve) else _of_plan(subject)
+
+
+_NOTHING = Interval(0.0, 0.0)
+_EVERYTHING = Interval(math.inf, math.inf)
+
+
+def _of_curve(curve: Curve) -> Tail:
+    if curve.zero_from < math.inf:
+        return Tail(_NOTHING, math.inf, None, f"delta is 0 from epsilon {curve.zero_from:.6g} on")
+    if curve.tail_limit == math.inf:
+        return Tail(_EVERYTHING, math.inf, None, "delta falls too slowly: the tail needs every mu")
+    limit = None if curve.tail_limit is None else Interval(curve.tail_limit, curve.tail_limit).widened()
+    if curve.gaussian_tail is not None:
+        root = curve.gaussian_tail.root
+        return Tail(limit, math.inf, curve.gaussian_tail, f"the tail falls like that of {root:.6g}-GDP")
+    return Tail(limit, math.inf, None, "nothing is known of the tail beyond the values looked at")
+
+
+def _of_plan(plan: Mechanism) -> Tail:
+    directions = plan.directions()
+    mass = max(infinity_mass(composition)[0] for composition in directions)
+    if mass > 0:
+        text = f"the loss is infinite with probability {mass:.3g}: the tail of delta needs every mu"
+        return Tail(_EVERYTHING, math.inf, None, text)
+    parts = [(_of_part(part), count) for part, count in plan.parts]
+    # the parts' own bounds are rounded up, as are the products and the root
+    enough = _added([(part.enough, count) for part, count in parts])
+    bounded = all(composition.supremum < math.inf for composition in directions)
+    if bounded:
+        most = max(supremum(composition) for composition in directions)
+        return Tail(_NOTHING, enough, None, f"the loss is at most {most:.6g}, and delta is 0 from there on")
+    root = min(_root(directions), enough)
+    shape = GaussianTail(root, up(0.5 * root * root, 2)) if root < math.inf else None
+    limit = None
+    if all(part.limit is not None for part, _ in parts):
+        total = math.sqrt(math.fsum(n * part.necessary**2 for part, n in parts))
+        limit = Interval(total * (1.0 - MOMENT_TRUST), max(root, total))
+    if shape is None:
+        return Tail(limit, enough, None, "no bound of the Renyi divergences at large orders is known")
+    return Tail(
+        limit,
+        enough,
+        shape,
+        f"the plan is {0.5 * root * root:.6g}-zCDP, so delta falls like e^-eps^2/(2 {root:.6g}^2)",
+    )
+
+
+def _of_part(part: Mechanism) -> Tail:
+    """One mechanism: sampled ones by what they sample, others by their laws."""
+    given = part.parameters()
+    if given.get("rate", 1.0) < 1.0:  # sampling tells at most what rate 1 tells
+        whole = _of_plan(replace(part, rate=1.0))  # type: ignore[type-var]
+        bounded = all(composition.supremum < math.inf for composition in part.directions())
+        limit = _NOTHING if bounded else whole.limit if given["adjacency"] is ADD_REMOVE else None
+        known = max((_gaussian(composition) for composition in part.directions()), default=0.0)
+        return replace(whole, limit=limit, enough=min(whole.enough, known))
+    directions = part.directions()
+    enough = max((_gaussian(composition) for composition in directions), default=0.0)
+    if all(composition.supremum < math.inf for composition in directions):
+        return Tail(_NOTHING, enough, None, "")
+    if not all(composition.determined for composition in directions):
+        return Tail(None, enough, None, "")
+    root = _root(directions)
+    orders = np.array([_LARGE_ORDER])
+    moment = max(float(composition.log_moment(orders)[0]) for composition in directions)
+    if not moment < math.inf:
+        return Tail(None, enough, None, "")
+    seen = math.sqrt(2.0 * moment / (_LARGE_ORDER * (_LARGE_ORDER + 1.0))) * (1.0 - MOMENT_TRUST)
+    # K grows like its bound rho t (t + 1): then mu_t is sqrt(2 rho)
+    return Tail(Interval(seen, max(seen, root)) if seen >= root * (1.0 - 1e-9) else None, enough, None, "")
+
+
+def _gaussian(composition: Composition) -> float:
+    """A mu known in closed form; inf where there is none."""
+    return _added([(law.gaussian_mu(), n) for law, n in composition.parts])
+
+
+def _added(parts: list[tuple[float, int]]) -> float:
+    """sqrt of the sum of n mu^2, rounded up."""
+    if not parts:
+        return 0.0
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0]
+    return up(math.sqrt(math.fsum(n * mu * mu for mu, n in parts)), 4)
+
+
+def _root(directions: tuple[Composition, ...]) -> float:
+    """sqrt(2 rho), rounded up; inf where no rho is known."""
+    try:
+        rho = concentrated.rho(directions)
+    except Unanswerable:  # an unbounded loss whose moments have no closed bound; another bound may be known
+        return math.inf
+    return up(math.sqrt(2.0 * rho), 2)
+
+
+def covered_from(shape: GaussianTail, mu: float) -> float:
+    r"""An epsilon beyond which G <= mu for certain, given the tail's shape; inf where mu <= root.
+
+    With r = root, x = eps/mu - mu/2, y = x + mu: the Mills ratio m is convex and m'(y) <= -1/(y^2 + 3), so
+    delta_mu = phi(x) (m(x) - m(y)) >= phi(x) mu / (y^2 + 3). It exceeds exp(-(eps/r - r/2)^2 / 2) iff
+        h(eps) = eps^2 (1/r^2 - 1/mu^2) / 2 - (mu^2 - r^2) / 8 - log(y^2 + 3) + log mu - log sqrt(2 pi) >= 0,
+    and h increases where eps^2 (1/r^2 - 1/mu^2) >= 2, since (log(y^2 + 3))' <= 2 / (mu y) <= 2 / eps.
+    """
+    r = shape.root
+    if not mu > r * (1.0 + 1e-12):
+        return math.inf
+    gain = (mu - r) * (mu + r) / (r * mu) ** 2
+
+    def excess(epsilon: float) -> float:
+        y = epsilon / mu + 0.5 * mu
+        value = 0.5 * epsilon**2 * gain - (mu - r) * (mu + r) / 8 - math.log(y * y + 3) + math.log(mu)
+        return value - 0.5 * math.log(2 * math.pi) - 1e-9 * (1.0 + epsilon**2 * gain)
+
+    epsilon = max(math.sqrt(2.0 / gain) * (1.0 + 1e-9), shape.start)
+    while excess(epsilon) < 0:
+        epsilon *= 1.25
+    return epsilon

@@ -1,0 +1,114 @@
+"""What the toolkit needs of a mechanism or a curve: certified bounds of log delta, and whether chords bound
+it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dptally.accounting import certified, renyi
+from dptally.accounting.moments import infinity_mass, log_moment_upper, supremum
+from dptally.checks import Floats
+from dptally.errors import InvalidType, Unanswerable
+from dptally.gdp.curve import Curve
+from dptally.law import Composition
+from dptally.mechanisms import Mechanism
+from dptally.numerics.rounding import down, up
+
+__all__ = ["Profiled", "View", "view_of"]
+
+Profiled = Mechanism | Curve
+
+_TINY = 1e-290  # below, the double delta is replaced by a bound of its logarithm
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``log_delta(eps)``: certified (lower, upper) bounds, elementwise. ``zero_from``: delta is 0 from there
+    on.
+
+    ``convex``: delta is convex in e^eps. ``most_points``: how
+    many epsilons a search may look at. ``cheap``: many at once cost little.
+    """
+
+    log_delta: Callable[[Floats], tuple[Floats, Floats]]
+    zero_from: float
+    convex: bool
+    most_points: int
+    cheap: bool
+
+
+def view_of(subject: Profiled) -> View:
+    """The view of a mechanism, a plan or a curve; what bounds Renyi divergences only has none and is
+    refused.
+    """
+    if isinstance(subject, Curve):
+        return View(subject.log_delta, subject.zero_from, subject.convex, 200_000, True)
+    if not isinstance(subject, Mechanism):
+        raise InvalidType("m", "a mechanism, a plan or a dptally.gdp.Curve", subject)
+    directions = subject.directions()
+    if not all(composition.determined for composition in directions):
+        raise Unanswerable(
+            f"{subject!r} bounds Renyi divergences only and has no privacy profile of its own; an upper "
+            "bound of mu comes from the profile it implies: dp.gdp.measure(dp.Profile(m.delta))"
+        )
+    leaks = any(infinity_mass(composition)[1] > 0 for composition in directions)
+    zero_from = math.inf if leaks else max(supremum(composition) for composition in directions)
+    one_step = all(composition.steps <= 1 for composition in directions)
+    bounds = _by_laws(directions) if one_step else _by_engine(directions)
+    return View(bounds, zero_from, True, 200_000 if one_step else 4_000, one_step)
+
+
+def _by_laws(directions: Sequence[Composition]) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """One step: each law's own certified profile, vectorised; the larger direction counts."""
+
+    def log_delta(epsilon: Floats) -> tuple[Floats, Floats]:
+        lower, upper = np.full(epsilon.shape, -np.inf), np.full(epsilon.shape, -np.inf)
+        for composition in directions:
+            for law, _ in composition.parts:
+                low, high = law.log_profile(epsilon)
+                beyond = epsilon >= law.supremum
+                low, high = np.where(beyond, -np.inf, low), np.where(beyond, -np.inf, high)
+                if law.infinity_mass > 0:
+                    log_mass = math.log(law.infinity_mass)
+                    low, high = down(np.logaddexp(log_mass, low), 8), up(np.logaddexp(log_mass, high), 8)
+                lower, upper = np.maximum(lower, low), np.maximum(upper, np.minimum(high, 0.0))
+        return np.minimum(lower, upper), upper
+
+    return log_delta
+
+
+def _by_engine(directions: Sequence[Composition]) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """A composition: one certified interval for each epsilon, remembered as long as the view lives."""
+    seen: dict[float, tuple[float, float]] = {}
+
+    def log_delta(epsilon: Floats) -> tuple[Floats, Floats]:
+        for e in map(float, epsilon):
+            if e not in seen:
+                seen[e] = _logged(directions, e)
+        pairs = [seen[float(e)] for e in epsilon]
+        return np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
+
+    return log_delta
+
+
+def _logged(directions: Sequence[Composition], epsilon: float) -> tuple[float, float]:
+    box = certified.delta_interval(directions, epsilon)
+    lower = down(math.log(box.lower), 2) if box.lower > 0 else -math.inf
+    upper = min(up(math.log(box.upper), 2), 0.0) if box.upper > 0 else -math.inf
+    if 0 < box.upper < _TINY:  # near or below the smallest double: Chernoff in log space goes on
+        upper = min(upper, max(_chernoff(composition, epsilon) for composition in directions))
+    return min(lower, upper), upper
+
+
+def _chernoff(composition: Composition, epsilon: float) -> float:
+    """An upper bound of log delta for a composition without mass at infinity; 0 where there is some."""
+    if infinity_mass(composition)[1] > 0:
+        return 0.0
+    if epsilon >= composition.supremum:
+        return -math.inf
+    return renyi.best_delta(lambda t: log_moment_upper(composition, t), epsilon)[0]
