@@ -1,6 +1,4 @@
-"""Contract: killed with SIGKILL at every point and at random: no release without a debit, and the next open
-works.
-"""
+"""Contract: killed with SIGKILL at every point and at random: no release without a debit."""
 
 from __future__ import annotations
 

@@ -124,9 +124,7 @@ def approximate(epsilon: float, delta: float) -> Play:
 def leaves(
     terms: Terms, plays: list[Play], depth: int, policy: Callable[[float, int], Play | None]
 ) -> list[tuple[float, float]]:
-    """(P, Q) of every end of the interaction: the adversary sees the loss so far and stops when the filter
-    refuses.
-    """
+    """(P, Q) of every end: the adversary sees the loss so far and stops when the filter refuses."""
     ends: list[tuple[float, float]] = []
 
     def walk(p: float, q: float, books: Books, step: int) -> None:
@@ -149,9 +147,7 @@ def hockey_stick(ends: list[tuple[float, float]], epsilon: float) -> float:
 
 
 def policies(plays: list[Play], seed: int) -> Callable[[float, int], Play | None]:
-    """Half the adversaries look at their loss and press on when it is high; the others choose by a coin fixed
-    beforehand.
-    """
+    """Half the adversaries press on when their loss is high; the others follow a table of coins."""
     rng = random.Random(seed)
     table: dict[tuple[int, int], Play | None] = {}
     small, large = plays[0], plays[-1]

@@ -1,6 +1,4 @@
-"""Laws: a ledger behaves like a small model of itself under any mix of spends, retries, crashes and
-reopenings.
-"""
+"""Laws: a ledger behaves like a small model of itself under any mix of spends, retries and crashes."""
 
 from __future__ import annotations
 

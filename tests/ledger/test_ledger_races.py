@@ -1,6 +1,4 @@
-"""Contract: many processes at once: no overspend, no lost entry, no double charge. Set DPTALLY_SOAK for the
-long runs.
-"""
+"""Contract: many processes at once: no overspend, no lost entry, no double charge."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Contract: stores that fail, are locked, read-only, damaged, too new or too old; and the second line of
-constraints.
-"""
+"""Contract: stores that fail, are locked, damaged, too new or too old; the second line of constraints."""
 
 from __future__ import annotations
 

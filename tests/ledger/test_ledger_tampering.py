@@ -306,9 +306,7 @@ def test_the_first_bad_entry_is_named(small: Ledger) -> None:
 
 
 def test_a_forged_chain_needs_the_head_to_be_noticed(tmp_path: Path) -> None:
-    """Whoever may rewrite every row can make a ledger that agrees with itself; the head kept elsewhere gives
-    it away.
-    """
+    """Whoever rewrites every row can make a ledger that agrees with itself; a head kept elsewhere tells."""
     with build(tmp_path / "x.db", 60) as ledger:
         head = ledger.head()
         url = f"sqlite:///{tmp_path}/x.db"

@@ -287,9 +287,7 @@ def report(dataset: str, form: str, output: Path | None, url: str, head: Path | 
 )
 @_ledger_option
 def export(output: Path | None, url: str, head: Path | None) -> None:
-    """Print the head of the ledger, to keep elsewhere and give back with --head; with --output export all
-    entries too.
-    """
+    """Print the head of the ledger, to give back with --head; with --output export all entries too."""
     with _opened(url, head, read_only=True) as ledger:
         found = ledger.head() if output is None else ledger.export(output)
     click.echo(found.to_json())

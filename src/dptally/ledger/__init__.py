@@ -1,6 +1,4 @@
-"""The durable account: filters, an odometer, and a ledger on SQLite or PostgreSQL that cannot be overspent or
-quietly edited.
-"""
+"""The durable account: a ledger on SQLite or PostgreSQL that cannot be overspent or quietly edited."""
 
 import importlib.util
 

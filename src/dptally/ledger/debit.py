@@ -1,5 +1,4 @@
-"""The two writes of a spend, each in one transaction: the debit before the data is touched, the settlement
-after.
+"""The two writes of a spend: the debit before the data is touched, the settlement after.
 
 A debit locks the dataset, answers a known key with the entry that holds it, checks every cap, appends to the
 chain and updates the totals. Either all of it is durable or none of it happened.
@@ -16,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dptally.errors import CannotPrice, InvalidArgument, KeyReused, NotReleasable
+from dptally.errors import BudgetExceeded, CannotPrice, InvalidArgument, KeyReused, NotReleasable
 from dptally.law.adjacency import REPLACE
 from dptally.ledger import hints
 from dptally.ledger.books import DATASET, Books
@@ -27,6 +26,7 @@ from dptally.ledger.entries import (
     cost_of,
     differences,
     now,
+    plan_from_json,
     plan_to_json,
     settle_body,
     spend_body,
@@ -40,7 +40,7 @@ from dptally.ledger.units import Amount
 from dptally.ledger.verification import key_column
 from dptally.mechanisms.mechanism import Mechanism
 
-__all__ = ["Asked", "check_request", "debit", "entry_of", "replayed", "settle"]
+__all__ = ["Asked", "Refused", "check_request", "debit", "entry_of", "replayed", "settle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +53,44 @@ class Asked:
 
     @classmethod
     def of(cls, request: Request) -> Asked:
-        return cls(request, plan_to_json(request.plan))
+        text = plan_to_json(request.plan)
+        if plan_from_json(text) != request.plan:  # the history must be able to say what was paid for
+            raise InvalidArgument("plan", "one that its JSON gives back unchanged", request.plan)
+        return cls(request, text)
 
     @property
     def key(self) -> str:
         return key_column(self.request.key, self.call)
 
 
+@dataclass(slots=True, eq=False)
+class Refused(Exception):
+    """A spend does not fit. Raised out of the transaction; what would fit is worked out without the lock."""
+
+    dataset: str
+    terms: Terms
+    books: Books
+    request: Request
+    holder: str
+    cost: Amount
+
+    def explained(self) -> BudgetExceeded:
+        by, partition, part = self.request.by, self.request.partition, self.request.part
+
+        def fits(plan: Mechanism) -> bool:
+            try:
+                return self.books.refused_by(by, self.terms.price(plan), partition, part) is None
+            except CannotPrice:
+                return False
+
+        hint = hints.fitting_noise(self.request.plan, fits)
+        return exceeded(self.dataset, self.terms, self.books, self.holder, self.cost, partition, part, hint)
+
+
 def replayed(
     connection: sa.Connection, dataset: str, terms: Terms, asked: Sequence[Asked]
 ) -> list[tuple[Entry, bool]] | None:
-    """The entries of requests whose keys are all known; None if any is new. Needs no lock: entries never
-    change.
-    """
+    """The entries of requests whose keys are all known; None if any is new. Entries never change: no lock."""
     found = find_keys(connection, dataset, (one.key for one in asked))
     if any(one.key not in found for one in asked):
         return None
@@ -102,7 +127,7 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
 def check_request(
     connection: sa.Connection, dataset: str, terms: Terms, books: Books, request: Request
 ) -> Amount:
-    """The price of a request that fits; otherwise the error that says why it does not."""
+    """The price of a request that fits; otherwise Refused, or the error that says what is wrong with it."""
     if request.partition and terms.adjacency is REPLACE:
         raise InvalidArgument(
             "partition",
@@ -113,18 +138,10 @@ def check_request(
     if not request.by and _has_analyst_caps(connection, dataset):
         raise InvalidArgument("by", "given: analysts of this dataset have caps of their own", request.by)
     cost = terms.price(request.plan)
-    refused_by = books.refused_by(request.by, cost, request.partition, request.part)
-    if refused_by is None:
-        return cost
-
-    def fits(plan: Mechanism) -> bool:
-        try:
-            return books.refused_by(request.by, terms.price(plan), request.partition, request.part) is None
-        except CannotPrice:
-            return False
-
-    hint = hints.fitting_noise(request.plan, fits)
-    raise exceeded(dataset, terms, books, refused_by, cost, request.partition, request.part, hint)
+    holder = books.refused_by(request.by, cost, request.partition, request.part)
+    if holder is not None:
+        raise Refused(dataset, terms, books, request, holder, cost)
+    return cost
 
 
 def _has_analyst_caps(connection: sa.Connection, dataset: str) -> bool:

@@ -27,9 +27,7 @@ VALUE_LIMIT = 1 << 20  # characters of JSON: a ledger is not a data store
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One spend to ask for. ``partition`` and ``part`` name the disjoint part of the records that the plan
-    touches.
-    """
+    """One spend to ask for. ``partition`` and ``part`` name the disjoint part that the plan touches."""
 
     plan: Mechanism
     by: str = ""
@@ -69,9 +67,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One spend as the ledger holds it. ``cost`` is what was charged, in ``symbol``; nothing is ever
-    refunded.
-    """
+    """One spend as the ledger holds it. ``cost`` is what was charged, in ``symbol``."""
 
     dataset: str
     number: int

@@ -95,9 +95,7 @@ class Filter(ABC):
 
     @abstractmethod
     def odometer(self, spent: Sequence[Fraction], orders: Sequence[float], delta: float, /) -> float:
-        """An epsilon that bounds the privacy loss at all times at once, except with probability delta,
-        rounded up.
-        """
+        """An epsilon that bounds the loss at all times at once, except with probability delta; rounded up."""
 
     def largest(self, left: float) -> float:
         """The parameter of the largest guarantee of this kind that costs at most ``left``, rounded down."""

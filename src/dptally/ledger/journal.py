@@ -1,6 +1,4 @@
-"""Writing under a dataset's lock: append to its chain, load and save its totals. Every function runs in a
-transaction.
-"""
+"""Writing under a dataset's lock: append to its chain, load and save its totals."""
 
 from __future__ import annotations
 
@@ -57,9 +55,7 @@ class Journal:
         return Terms.from_json(self.terms_json)
 
     def append(self, rows: Sequence[tuple[str, str | None, int | None, str]]) -> list[str]:
-        """Append (type, key, settles, body) rows, whose bodies carry the numbers length + 1, ...; the new
-        hashes.
-        """
+        """Append (type, key, settles, body) rows, numbered from length + 1; the new hashes."""
         prepared: list[dict[str, Any]] = []
         for kind, key, settles, body in rows:
             self.length += 1

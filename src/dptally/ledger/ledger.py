@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from dptally import checks
-from dptally.errors import BudgetExceeded, DatasetExists, InvalidArgument, InvalidType, NotReleasable
+from dptally.errors import DatasetExists, InvalidArgument, InvalidType, NotReleasable
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.ledger import composition, statement
 from dptally.ledger.books import DATASET, EVERYONE, Books
 from dptally.ledger.chain import Head, canonical, genesis
-from dptally.ledger.debit import Asked, check_request, debit, replayed, settle
+from dptally.ledger.debit import Asked, Refused, check_request, debit, replayed, settle
 from dptally.ledger.entries import Entry, Request, State, name, now, prose, stamp
 from dptally.ledger.history import export, spends
 from dptally.ledger.journal import REGISTER, Journal, holder_row, load_books, read_terms, save_books
@@ -245,7 +245,12 @@ class Ledger:
         if known is None:
             for request in requests:
                 terms.price(request.plan)  # outside the lock; the price is remembered
-            known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
+            try:
+                known = (
+                    self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
+                )
+            except Refused as refusal:
+                raise refusal.explained() from None
         return [Receipt(entry, again, self._settle) for entry, again in known]
 
     def _settle(self, endings: Sequence[tuple[Entry, State, Any]]) -> None:
@@ -269,7 +274,7 @@ class Ledger:
             books = load_books(connection, dataset, terms, [by], [(partition, part)])
             try:
                 check_request(connection, dataset, terms, books, request)
-            except BudgetExceeded:
+            except Refused:
                 return True
             return False
 
@@ -324,9 +329,7 @@ class Ledger:
         return status, terms, books
 
     def odometer(self, dataset: str, delta: float | None = None) -> float:
-        """An epsilon for everything spent so far, rounded up, valid however the spends were chosen and at all
-        times at once.
-        """
+        """An epsilon for everything spent so far, rounded up: valid for any adaptive choice at all times."""
         terms = self._terms(dataset)
         at = _delta(terms, delta)
         return odometer(
@@ -366,9 +369,7 @@ class Ledger:
     # -- trust -----------------------------------------------------------------------------------------------
 
     def verify(self) -> Verified:
-        """Follow every chain from its beginning and replay its sums; raise ChainBroken at the first
-        disagreement.
-        """
+        """Follow every chain and replay its sums; raise ChainBroken at the first disagreement."""
         with self._store.reading() as connection:
             return verify(connection, self._id)
 
@@ -377,18 +378,14 @@ class Ledger:
         return self._store.read(lambda connection: read_head(connection, self._id))
 
     def export(self, path: str | Path) -> Head:
-        """Write all entries as JSON lines that end with the head; ``dptally.ledger.verify_export`` checks
-        them anywhere.
-        """
+        """Write all entries as JSON lines that end with the head (see ``dptally.ledger.verify_export``)."""
         if not isinstance(path, (str, Path)):
             raise InvalidType("path", "a path", path)
         with self._store.reading() as connection, Path(path).open("w", encoding="utf-8") as out:
             return export(connection, self._id, out)
 
     def report(self, dataset: str, format: str = "markdown") -> str:
-        """What was spent by whom, what is left, and where it stops: a table and a picture, as markdown, html
-        or json.
-        """
+        """Who spent what, what is left, where it stops: a table and a picture, as markdown, html or json."""
         status, terms, books = self._standing(dataset)
         made = list(self._spends(dataset))
         meter = books.spent[DATASET].leading(terms.cap)  # one meter for the whole statement

@@ -1,6 +1,4 @@
-"""Opening a store: lay the tables, bring an old schema up to date, refuse a newer one, and check the head
-given back.
-"""
+"""Opening a store: lay the tables, migrate an old schema, refuse a newer one, check the head."""
 
 from __future__ import annotations
 

@@ -121,9 +121,7 @@ class Batch(Sequence[Receipt]):
 
 
 def _leave(receipts: Sequence[Receipt], error: BaseException | None) -> None:
-    """Settle what is still open: released after a normal end, burnt after an exception, which stays the one
-    that is raised.
-    """
+    """Settle what is still open: released after a normal end, burnt after an exception, which goes on."""
     still_open = [receipt for receipt in receipts if receipt.state == "reserved" and not receipt.replayed]
     if not still_open:
         return

@@ -1,6 +1,4 @@
-"""The statement of an account: what was spent by whom, what is left, where it stops. Draws answers, computes
-no privacy.
-"""
+"""The statement of an account: who spent what, what is left, where it stops. Computes no privacy."""
 
 from __future__ import annotations
 
@@ -192,9 +190,7 @@ def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _waterfall(status: Status, spends: Sequence[Entry], costs: Sequence[float]) -> str:
-    """Steps up to what is spent, under the line of the cap. At most 200 steps are drawn; more are drawn
-    together.
-    """
+    """Steps up to what is spent, under the line of the cap. Beyond 200 steps several are drawn as one."""
     cap, wide, high = status.balance.cap or 1.0, 900, 260
     group = max(1, -(-len(spends) // 200))
     step = wide / max(1, -(-len(spends) // group))

@@ -110,9 +110,7 @@ def repeats(terms: Terms, books: Books, cost: Amount) -> int | None:
 
 
 def odometer(terms: Terms, books: Books, delta: float) -> float:
-    """An epsilon for everything spent so far that holds at all times at once, except with probability delta,
-    rounded up.
-    """
+    """An epsilon for everything spent so far, at all times at once, except with probability delta."""
     spent = books.spent.get(DATASET, terms.zero)
     if spent == terms.zero:
         return 0.0

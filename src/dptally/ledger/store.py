@@ -31,9 +31,7 @@ _SQLITE_FULL = 2
 
 
 class Store:
-    """One database. ``read`` and ``write`` run a function in a transaction; ``write`` has committed durably
-    when it returns.
-    """
+    """One database. ``write`` has committed durably when it returns."""
 
     def __init__(self, url: str, read_only: bool, timeout: float) -> None:
         self.read_only = read_only
@@ -72,9 +70,7 @@ class Store:
         return self._retried(lambda: self._read_once(work))
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run ``work`` and commit. It may run again after a lost race or connection, so it must look before
-        it inserts.
-        """
+        """Run ``work`` and commit. It may run again, so it must look before it inserts."""
         if self.read_only:
             raise LedgerUnavailable("the ledger was opened read-only; nothing was written")
         return self._retried(lambda: self._write_once(work))
@@ -250,8 +246,8 @@ def _explained(error: exc.DBAPIError) -> str:
         why = "the file is damaged or is no ledger; nothing was debited"
     elif error.connection_invalidated or "connection" in text or "disk" in text:
         why = (
-            "whether the last debit was made is not known: ask again with the same key, which never charges "
-            "twice"
+            "if a debit was under way, whether it was made is not known: "
+            "ask again with the same key, which never charges twice"
         )
     else:
         why = "nothing was debited"

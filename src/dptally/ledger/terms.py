@@ -1,6 +1,4 @@
-"""The terms of one account: its budget in exact units, and the price of a plan in them. Fixed when the
-dataset is created.
-"""
+"""The terms of one account: its budget in exact units, and the price of a plan in them."""
 
 from __future__ import annotations
 
@@ -154,9 +152,7 @@ class Terms:
     @staticmethod
     @lru_cache(maxsize=1024)
     def from_json(text: str) -> Terms:
-        """Read terms back. Caps are those agreed on, not computed again: a later version never changes an
-        account.
-        """
+        """Read terms back. Caps are those agreed on, not computed again: no later version changes them."""
         raw = json.loads(text)
         return Terms(
             kind=raw["kind"],
