@@ -169,6 +169,26 @@ def test_moments_that_end():
         approximate.epsilon(capped, 1e-5)
 
 
+class Hesitant(MomentBound):
+    """Refuses orders that are too dear."""
+
+    def log_moment(self, t):
+        if np.any(np.asarray(t) > 50.0):
+            raise Unanswerable("too many panels")
+        return 0.01 * t * (t + 1)
+
+    mean = 0.01
+
+
+def test_orders_that_a_law_cannot_compute_are_not_chosen():
+    plan = (Composition(((Hesitant(), 1),)),)
+    answer = renyi.epsilon(plan, 1e-5, "mironov")
+    assert answer.value == pytest.approx(0.01 + 2 * math.sqrt(0.01 * math.log(1e5)), rel=1e-11)
+    assert renyi.delta(plan, answer.value, "mironov").value == pytest.approx(1e-5, rel=1e-9)
+    beyond = renyi.epsilon(plan, 1e-100, "mironov")
+    assert beyond.order == pytest.approx(51.0, rel=1e-6)
+
+
 class Stubborn(Capped):
     """A profile that stays at one half."""
 

@@ -220,7 +220,7 @@ def test_adversity_of_scale():
             expected = mu * mu / 2 + mu * math.sqrt(2 * log_inverse)
             answer = renyi.epsilon(plan, delta, "mironov")
             assert expected * (1 - 1e-14) <= answer.value <= expected * (1 + 1e-12)
-            assert answer.order - 1 == pytest.approx(math.sqrt(2 * log_inverse) / mu, rel=1e-4)
+            assert answer.order - 1 == pytest.approx(math.sqrt(2 * log_inverse) / mu, rel=1e-2)
     many = (10**9 * PureDP(1e-5)).directions()
     assert renyi.epsilon(many, 1e-10, "mironov").value == pytest.approx(
         0.05 + 2 * math.sqrt(0.05 * math.log(1e10)), rel=1e-6

@@ -10,19 +10,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dptally import checks
 from dptally.accounting.answer import Answer, larger
 from dptally.accounting.moments import checked, infinity_mass
+from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition, Law
 from dptally.numerics.rounding import down, up
 from dptally.numerics.search import first_true
 
-__all__ = ["COMPOSITIONS", "Guarantee", "delta", "epsilon", "guarantees", "implied_delta", "implied_epsilon"]
+__all__ = [
+    "COMPOSITIONS",
+    "Cuts",
+    "Guarantee",
+    "delta",
+    "epsilon",
+    "guarantees",
+    "implied_delta",
+    "implied_epsilon",
+]
 
 #: how the steps' guarantees compose; "tightest" is whichever is smallest
 COMPOSITIONS = {
@@ -115,7 +125,9 @@ def _implied(epsilon0: float, x: float, two_sided: bool = True) -> float:
 # -- the guarantees of the steps -----------------------------------------------------------------------------
 
 
-def guarantees(directions: Sequence[Composition], free: float = 0.0) -> list[list[Guarantee]]:
+def guarantees(
+    directions: Sequence[Composition], free: float = 0.0, cuts: Cuts | None = None
+) -> list[list[Guarantee]]:
     """The steps' (epsilon, delta), one list for each direction that must be composed by itself.
 
     A bounded loss gives (sup L, P(L = inf)). An unbounded one is cut by its own profile at an equal share of
@@ -123,63 +135,80 @@ def guarantees(directions: Sequence[Composition], free: float = 0.0) -> list[lis
     direction (both are alike) or consists of copies of one step (the larger of its two). In a mixed plan with
     two directions it is not known which laws belong together, and each direction stands alone.
     """
-    shares = [_share(composition, free) for composition in directions]
-    lists = [_guarantees_one(c, share) for c, share in zip(directions, shares, strict=True)]
+    cuts = Cuts() if cuts is None else cuts
+    lists = [_guarantees_one(composition, free, cuts) for composition in directions]
+    if not _paired(directions):
+        return [[replace(step, two_sided=False) for step in steps] for steps in lists]
     if len(lists) == 1:
         return lists
-    if all(len(steps) == 1 and steps[0].count == lists[0][0].count for steps in lists):
-        first = [steps[0] for steps in lists]
-        return [[Guarantee(max(s.epsilon for s in first), max(s.delta for s in first), first[0].count)]]
-    return [[replace(step, two_sided=False) for step in steps] for steps in lists]
+    first = [steps[0] for steps in lists]
+    return [[Guarantee(max(s.epsilon for s in first), max(s.delta for s in first), first[0].count)]]
 
 
-def _share(composition: Composition, free: float) -> float:
-    """The delta of each unbounded step; a hair less than free/number, so that the sum cannot round past
-    ``free``.
-    """
+def _paired(directions: Sequence[Composition]) -> bool:
+    """Whether it is known which law of one direction belongs to which of the other."""
+    shapes = {tuple(n for _, n in composition.parts) for composition in directions}
+    return len(directions) == 1 or (len(shapes) == 1 and all(len(shape) == 1 for shape in shapes))
+
+
+def _guarantees_one(composition: Composition, free: float, cuts: Cuts) -> list[Guarantee]:
     number = sum(n for law, n in composition.parts if math.isinf(law.supremum))
-    if not number:
-        return 0.0
-    share = free / number * (1 - 2.0**-44)
-    if not share > 0:
+    share = free / max(number, 1) * (1 - 2.0**-44)  # a hair less, so that the sum cannot round past ``free``
+    if number and not share > 0:
         raise Unanswerable(
             "a step's loss is unbounded, so it has no guarantee at this delta; ask a larger one"
         )
-    return share
-
-
-def _guarantees_one(composition: Composition, share: float) -> list[Guarantee]:
     out = []
     for law, n in composition.parts:
         if math.isinf(law.supremum):
-            out.append(Guarantee(_cut(law, share), min(up(law.infinity_mass + share), 1.0), n))
+            out.append(Guarantee(cuts.epsilon(law, share), min(up(law.infinity_mass + share), 1.0), n))
         else:
             out.append(Guarantee(max(law.supremum, 0.0), law.infinity_mass, n))
     return out
 
 
-def _cut(law: Law, share: float) -> float:
-    """The smallest epsilon whose certified profile is at most ``share``, found by bisection."""
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Cuts unbounded losses: the epsilon at which a law's own profile is at most a given share of delta.
+
+    One scan of each profile serves a whole question; ``zooms`` refine it, by a factor of 16 each.
+    """
+
+    zooms: int = 8
+    scans: dict[Law, tuple[Floats, Floats]] = field(default_factory=dict)
+
+    def epsilon(self, law: Law, share: float) -> float:
+        """An epsilon with certified profile at most ``share``; the smallest to within the grid."""
+        target = down(math.log(share), 2)
+        if law not in self.scans:
+            self.scans[law] = _scan(law)
+        grid, upper = self.scans[law]
+        for zoom in range(self.zooms + 1):
+            enough = np.flatnonzero(upper <= target)
+            if not enough.size:
+                raise Unanswerable(
+                    "a step's profile does not fall to its share of delta; ask the Renyi framework"
+                )
+            i = int(enough[0])
+            if i == 0 or zoom == self.zooms:
+                break
+            grid = np.linspace(grid[i - 1], grid[i], 17)
+            upper = np.concatenate([upper[i - 1 : i], law.log_profile(grid[1:-1])[1], upper[i : i + 1]])
+        return float(grid[i])
+
+
+def _scan(law: Law) -> tuple[Floats, Floats]:
+    """(epsilons, upper bounds of the log profile), from the first decade where it is below 1e-320 down."""
     if not law.determined:
         raise Unanswerable(
             f"{type(law).__name__} bounds Renyi divergences only and gives no (epsilon, delta) by itself; "
             "ask the Renyi framework"
         )
-    target = down(math.log(share), 2)
-
-    def enough(epsilon: float) -> bool:
-        return bool(law.log_profile(np.array([epsilon]))[1][0] <= target)
-
-    if enough(0.0):
-        return 0.0
-    high = 1.0
-    while not enough(high):
-        high *= 4
-        if high > 1e150:
-            raise Unanswerable(
-                "a step's profile does not fall to its share of delta; ask the Renyi framework"
-            )
-    return first_true(enough, 0.0, high, 1e-13)
+    high = 1e-9
+    while law.log_profile(np.array([high]))[1][0] > -740 and high < 1e30:
+        high *= 10
+    grid = np.concatenate([[0.0], np.geomspace(1e-6 * high, high, 121)])
+    return grid, law.log_profile(grid)[1]
 
 
 # -- questions -----------------------------------------------------------------------------------------------
@@ -194,7 +223,7 @@ def epsilon(directions: Sequence[Composition], delta: float, composition: str = 
     of it, divided equally.
     """
     delta = checks.probability("delta", delta)
-    return _epsilon(checked(directions), delta, _names(composition))
+    return _epsilon(checked(directions), delta, _names(composition), Cuts())
 
 
 def delta(directions: Sequence[Composition], epsilon: float, composition: str = "tightest") -> Answer:
@@ -207,8 +236,10 @@ def delta(directions: Sequence[Composition], epsilon: float, composition: str = 
     if all(math.isfinite(c.supremum) for c in directions):
         return larger([_delta(steps, epsilon, names) for steps in guarantees(directions)])
 
+    cuts = Cuts(zooms=2)
+
     def small(log_delta: float) -> bool:
-        return _epsilon(directions, math.exp(log_delta), names).value <= epsilon
+        return _epsilon(directions, math.exp(log_delta), names, cuts).value <= epsilon
 
     floor = max(infinity_mass(c)[1] for c in directions)
     low, high = -700.0 if floor == 0 else math.log(floor), -1e-12
@@ -216,7 +247,7 @@ def delta(directions: Sequence[Composition], epsilon: float, composition: str = 
     return Answer(value, "approximate", COMPOSITIONS[names[0]], None, "by bisection over delta")
 
 
-def _epsilon(directions: tuple[Composition, ...], delta: float, names: tuple[str, ...]) -> Answer:
+def _epsilon(directions: tuple[Composition, ...], delta: float, names: tuple[str, ...], cuts: Cuts) -> Answer:
     masses = [infinity_mass(c) for c in directions]
     if any(delta < lower for lower, _ in masses):
         return Answer(
@@ -224,9 +255,9 @@ def _epsilon(directions: tuple[Composition, ...], delta: float, names: tuple[str
         )
     left = max(down(delta - max(upper for _, upper in masses)), 0.0)
     answers, reasons = [], []
-    for name in names:
+    for name in names if _paired(directions) or names != tuple(COMPOSITIONS) else ("basic",):
         try:
-            lists = guarantees(directions, left if name == "basic" else _SHARE * left)
+            lists = guarantees(directions, left if name == "basic" else _SHARE * left, cuts)
             answers.append(larger([_by(name, steps, delta) for steps in lists]))
         except Unanswerable as error:
             reasons.append(f"{name}: {error}")

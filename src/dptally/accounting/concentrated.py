@@ -236,24 +236,26 @@ def _moment(composition: Composition, at: Floats) -> Floats:
 
 
 def _search(composition: Composition) -> float:
+    """Branch and bound over l, for a composition without mass at infinity."""
     bounded = up(math.fsum(n * law.supremum for law, n in composition.parts if math.isfinite(law.supremum)))
     unbounded = _unbounded_ceiling(composition)
-    points = np.geomspace(1e-9, 1e6, 181)
-    values = _moment(composition, points)
-    if np.isinf(values).any():
-        return math.inf
     if math.isinf(unbounded):
+        if np.isinf(_moment(composition, np.array([1.0, 4.0, 16.0, 64.0]))).any():
+            return math.inf
         raise Unanswerable(
             "the loss is unbounded and no bound of its Renyi divergences at large orders is known, so "
             "the smallest rho cannot be certified; ask epsilon(delta=...) or renyi(order) instead"
         )
+    points = np.geomspace(1e-9, 1.0, 91)
+    values = _moment(composition, points)
     best = max(composition.mean, float(np.max(values / points / (points + 1))), unbounded)
     if best == 0:
         return 0.0
-    last = max(bounded / max(best - unbounded, best * _TOLERANCE), 1.0)  # beyond it the ratio is below best
-    if last > points[-1]:
-        points = np.concatenate([points, np.geomspace(points[-1], last, 61)[1:]])
-        values = _moment(composition, points)
+    last = bounded / max(best - unbounded, best * _TOLERANCE)  # beyond it the ratio is below best
+    if last > 1:
+        further = np.geomspace(1.0, last, 2 + int(12 * math.log10(last)))[1:]
+        points = np.concatenate([points, further])
+        values = np.concatenate([values, _moment(composition, further)])
     beyond = unbounded + bounded / (points[-1] + 1)
     low, high = np.concatenate([[0.0], points[:-1]]), points
     k_low, k_high = np.concatenate([[0.0], values[:-1]]), values

@@ -9,7 +9,7 @@ import numpy as np
 
 from dptally.checks import Floats
 from dptally.errors import InvalidType, Unanswerable
-from dptally.law import Composition
+from dptally.law import Composition, Law
 from dptally.numerics.rounding import EPS, down, up
 
 __all__ = ["MOMENT_TRUST", "checked", "infinity_mass", "log_moment_upper", "remaining_delta", "supremum"]
@@ -33,10 +33,21 @@ def log_moment_upper(composition: Composition, t: Floats) -> Floats:
     size = np.zeros(t.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         for law, n in composition.parts:
-            part = n * np.asarray(law.log_moment(t), dtype=np.float64)
+            part = n * _moment_or_inf(law, t)
             total, size = total + part, size + np.abs(part)
         bound = total + MOMENT_TRUST * size
     return np.where(np.isnan(bound), np.inf, bound)
+
+
+def _moment_or_inf(law: Law, t: Floats) -> Floats:
+    """K(t), and +inf where the law cannot compute it: an upper bound, so that such an order is not chosen."""
+    try:
+        return np.asarray(law.log_moment(t), dtype=np.float64)
+    except Unanswerable:
+        if t.size == 1:
+            return np.full(t.shape, np.inf)
+        half = t.size // 2
+        return np.concatenate([_moment_or_inf(law, t[:half]), _moment_or_inf(law, t[half:])])
 
 
 def supremum(composition: Composition) -> float:

@@ -6,6 +6,7 @@ outwards.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 
@@ -126,7 +127,8 @@ def _epsilon_one(
     if orders is None or np.isinf(orders).any():
         best = Answer(supremum(composition), "renyi", _PURE, math.inf)
     if remaining > 0:
-        value, order = best_epsilon(lambda t: log_moment_upper(composition, t), remaining, conversion, orders)
+        moment = functools.partial(log_moment_upper, composition)
+        value, order = best_epsilon(moment, remaining, conversion, orders, best.value)
         if value < best.value:
             best = Answer(value, "renyi", theorem, order)
         if math.isinf(best.value):
@@ -157,13 +159,18 @@ def _no_finite_order(orders: Floats | None) -> str:
 
 
 def best_epsilon(
-    log_moment: LogMoment, delta: float, conversion: str = "tightest", orders: Floats | None = None
+    log_moment: LogMoment,
+    delta: float,
+    conversion: str = "tightest",
+    orders: Floats | None = None,
+    known: float = math.inf,
 ) -> tuple[float, float]:
     """(epsilon, order) from an upper bound of K: min over t of (K(t) + log(1/delta) + log c(t))/t, rounded
     up, at least 0.
 
-    K and log c + (its linear part) are convex, so the quotient has one valley and a scan finds it. A negative
-    quotient proves the negative epsilon, hence also 0.
+    K and log c are convex, so the quotient has one valley and a walk finds it. A negative quotient proves the
+    negative epsilon, hence also 0. The walk to ever larger orders ends where none can come more than 0.1 %
+    below an epsilon that is ``known`` already (the supremum).
     """
     log_inverse = up(-math.log(delta), 2)
 
@@ -173,7 +180,16 @@ def best_epsilon(
             slack = 4 * EPS * (np.abs(k) + log_inverse + np.abs(c))
             return np.asarray(up((k + log_inverse + c + slack) / t, 2), dtype=np.float64)
 
-    t, value = _best(bound, orders)
+    def enough(t: float) -> bool:
+        # K is convex: beyond t it stays above the chord's line A + s u, so the quotient at u stays above
+        # s - (log(1 + u) - b)/u with b = A + log(1/delta) - 1, whose last term is at most exp(-1 - b)
+        before, here = (float(k) for k in log_moment(np.array([0.5 * t, t])))
+        slope = (here - before) / (0.5 * t)
+        b = here - slope * t + log_inverse - 1
+        gain = max(math.log1p(t) - b, 0.0) / t if b + 1 < math.log1p(t) else math.exp(-1 - b)
+        return slope - gain >= known * (1 - 1e-3) or bool(bound(np.array([t]))[0] <= 0)
+
+    t, value = _best(bound, orders, enough)
     return max(value, 0.0), 1 + t
 
 
@@ -188,13 +204,15 @@ def best_delta(
             slack = 4 * EPS * (np.abs(k) + t * epsilon + np.abs(c))
             return np.asarray(up(k - t * epsilon + c + slack, 2), dtype=np.float64)
 
-    t, value = _best(bound, orders)
+    t, value = _best(bound, orders, lambda t: bool(bound(np.array([t]))[0] < -760))  # exp underflows
     return value, 1 + t
 
 
-def _best(bound: Callable[[Floats], Floats], orders: Floats | None) -> tuple[float, float]:
+def _best(
+    bound: Callable[[Floats], Floats], orders: Floats | None, enough: Callable[[float], bool]
+) -> tuple[float, float]:
     if orders is None:
-        return minimise(bound, _LOW, _HIGH)
+        return minimise(bound, _LOW, _HIGH, enough=enough)
     t = orders[np.isfinite(orders)] - 1
     if not t.size:
         return math.inf, math.inf

@@ -14,16 +14,21 @@ __all__ = ["first_true", "last_true", "minimise"]
 
 
 def minimise(
-    function: Callable[[Floats], Floats], low: float, high: float, start: tuple[float, float] = (1e-2, 1e3)
+    function: Callable[[Floats], Floats],
+    low: float,
+    high: float,
+    start: tuple[float, float] = (1e-2, 1e3),
+    enough: Callable[[float], bool] = lambda _: False,
 ) -> tuple[float, float]:
     """(x, function(x)) at the smallest value met on [low, high], 0 < low, on a logarithmic scale.
 
-    Scans ``start``, walks on by three decades while the smallest value lies at an end and still improves,
-    then zooms in. ``function`` is vectorised; NaN counts as +inf. For a function with one valley x is found
-    to relative 1e-8 or better; for any other the value is still one that the function takes.
+    Scans ``start``, walks on decade by decade while the smallest value lies at an end and still improves (to
+    the right only until ``enough(x)`` says that nothing is left to gain), then zooms in. ``function`` is
+    vectorised; NaN counts as +inf. For a function with one valley the value is found to relative 1e-12; for
+    any other it is still one that the function takes.
 
     >>> x, value = minimise(lambda x: x + 4e16 / x, 1e-18, 1e18)
-    >>> round(x / 2e8, 6), round(value / 4e8, 12)
+    >>> round(x / 2e8, 5), round(value / 4e8, 12)
     (1.0, 1.0)
     """
 
@@ -38,20 +43,29 @@ def minimise(
         i = int(np.argmin(values))
         improved = math.isinf(best) or values[i] < best - 1e-14 * abs(best)
         best = float(values[i])
-        if i == x.size - 1 and x[-1] < high and improved:
-            more_x, more = scan(x[-1], min(1e3 * x[-1], high), 13)
+        if i == x.size - 1 and x[-1] < high * (1 - 1e-9) and improved:
+            if enough(float(x[-1])):
+                return float(x[-1]), best
+            more_x, more = scan(x[-1], min(10 * x[-1], high), 5)
             x, values = np.concatenate([x, more_x[1:]]), np.concatenate([values, more[1:]])
-        elif i == 0 and x[0] > low and improved:
-            more_x, more = scan(max(1e-3 * x[0], low), x[0], 13)
+        elif i == 0 and x[0] > low * (1 + 1e-9) and improved:
+            more_x, more = scan(max(0.1 * x[0], low), x[0], 5)
             x, values = np.concatenate([more_x[:-1], x]), np.concatenate([more[:-1], values])
         else:
-            break
-    found = float(x[i]), best
+            return _zoom(scan, x, values)
+
+
+def _zoom(
+    scan: Callable[[float, float, int], tuple[Floats, Floats]], x: Floats, values: Floats
+) -> tuple[float, float]:
+    """Eight times closer with each round, until the neighbours are level with the best to 1e-12."""
+    i = int(np.argmin(values))
+    found = float(x[i]), float(values[i])
     for _ in range(10):
-        left, right = float(x[max(i - 1, 0)]), float(x[min(i + 1, x.size - 1)])
-        if not left < right * (1 - 1e-15):
+        left, right = max(i - 1, 0), min(i + 1, x.size - 1)
+        if math.isinf(values[i]) or max(values[left], values[right]) - values[i] <= 1e-12 * abs(values[i]):
             break
-        x, values = scan(left, right, 17)
+        x, values = scan(float(x[left]), float(x[right]), 17)
         i = int(np.argmin(values))
         if values[i] < found[1]:
             found = float(x[i]), float(values[i])
