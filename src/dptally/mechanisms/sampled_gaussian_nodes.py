@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_ndtr, ndtr
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
+from dptally.mechanisms.sampled_profile import mixture
 from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
@@ -38,13 +39,8 @@ class SampledGaussianNodes:
     remove: bool
 
     def log_a(self, t: Floats) -> Floats:
-        """log A(t), relatively accurate near A = 1."""
-        w = t / self.scale - 0.5 / self.scale**2
-        moderate = np.log1p(self.rate * np.expm1(np.minimum(w, 30.0)))
-        if float(w[-1]) <= 30.0:  # callers pass increasing t
-            return moderate
-        large = w + math.log(self.rate) + np.log1p((1 - self.rate) / self.rate * np.exp(-np.maximum(w, 30.0)))
-        return np.where(w > 30.0, large, moderate)
+        """log A(t), relatively accurate also near A = 1 and for q near 0 and 1."""
+        return mixture(self.rate, t / self.scale - 0.5 / self.scale**2)[1]
 
     def share(self, t: Floats) -> Floats:
         """s(t) = q e^w / A, the posterior probability of having been sampled; d log A / dt = s / scale."""
@@ -222,14 +218,13 @@ class SampledGaussianNodes:
         """K and its rounding error; by expm1 where K is small, so that the error is relative to E|zeta log A|, not to 1."""
         n = len(t)
         k = top + math.log(total * step) - _HALF_LOG_TAU
-        if abs(k) > 0.5:
+        if not abs(k) < 0.5:
             weights = np.exp(exponent - top) / total
             return k, float(np.dot(weights, weight_error)) * 1.01 + (n + 8) * EPS + 4 * EPS * (abs(k) + abs(top))
         tilt = zeta - 1.0 if self.remove else zeta  # E_P[e^{theta L}] - 1 = E_P[expm1(theta L)], and E_P[1] = 1 in both directions
-        base = np.exp(-0.5 * t * t - _HALF_LOG_TAU + (loss if self.remove else 0.0)) * step
-        bump = np.expm1(tilt * loss)
-        size = base * np.abs(bump)
-        sharp = math.fsum(base * bump)  # exact sum: only the terms err
+        base, lifted = weighted_expm1(math.log(step) - 0.5 * t * t - _HALF_LOG_TAU + (loss if self.remove else 0.0), tilt * loss)
+        size = np.abs(lifted)
+        sharp = math.fsum(lifted)  # exact sum: only the terms err
         error = float(np.dot(size, weight_error + 10 * EPS)) + abs(tilt) * float(np.dot(base + size, loss_error + EPS * np.abs(loss)))
         return math.log1p(sharp), 1.05 * error / (1 + sharp) + 4 * EPS * abs(sharp)
 
@@ -297,3 +292,10 @@ class SampledGaussianNodes:
             total = np.where(gain > 0, gain * most, gain * least).sum(axis=1) + 1e-24
             best = np.minimum(best, np.log1p(np.maximum(total * np.where(total < 0, 1 - 1e-9, 1 + 1e-9), -1 + 1e-300)))
         return best
+
+
+def weighted_expm1(log_weight: Floats, x: Floats) -> tuple[Floats, Floats]:
+    """(w, w (e^x - 1)) for w = exp(log_weight), also where e^x overflows and the product does not."""
+    weight = np.exp(log_weight)
+    small = np.minimum(x, 500.0)
+    return weight, np.where(x > 500.0, np.exp(np.minimum(log_weight + x, 700.0)), weight * np.expm1(small))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
-from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes
+from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes, weighted_expm1
 from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
@@ -121,11 +121,10 @@ class SampledGaussianPiece:
         self, t: Floats, rule: Floats, loss: Floats, theta: float, weight_error: Floats, loss_error: Floats
     ) -> tuple[float, float]:
         """K = log1p(E_P[expm1(theta L)] - mass outside): its rounding error is relative to theta E|L|, not to 1."""
-        base = rule * np.exp(-0.5 * t * t - _HALF_LOG_TAU + loss)
-        bump = np.expm1(theta * loss)
-        size = base * np.abs(bump)
+        base, lifted = weighted_expm1(np.log(rule) - 0.5 * t * t - _HALF_LOG_TAU + loss, theta * loss)
+        size = np.abs(lifted)
         outside = self.kernel.mass_below(self.low) + self.kernel.mass_above(self.high)
-        sharp = math.fsum(base * bump) - outside
+        sharp = math.fsum(lifted) - outside
         error = float(np.dot(size, weight_error + 10 * EPS)) + theta * float(np.dot(base + size, loss_error + EPS * np.abs(loss)))
         return math.log1p(sharp), 1.05 * (error + 16 * EPS * outside) / (1 + sharp) + 4 * EPS * abs(sharp)
 

@@ -4,7 +4,7 @@ For each direction the finite part of delta is bounded by the first of these tha
 needed their certified intervals are intersected:
 
     closed form                  one step: the law's own profile (closed.py)
-    inversion                    smooth losses: one contour sum (inversion.py)
+    inversion                    smooth losses: one contour sum (inversion.py); next without losses that decide alone (jumps.py)
     lattice of deciding losses   few steps of one law, rare large losses included (few_steps.py)
     inversion, split by jumps    many steps, one rare large loss carries delta (jumps.py)
     tilted lattice               anything with a profile (lattice.py)
@@ -19,6 +19,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from dptally.accounting import renyi
 from dptally.accounting.certified import closed, few_steps, inversion, jumps, lattice
@@ -119,6 +121,8 @@ def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -
         return low, up(supremum, 4), method
     if composition.steps == 1:
         return *closed.epsilon(composition.parts[0][0], log_target), "closed form"
+    if _log_delta_at_zero(composition) <= log_target[0]:
+        return 0.0, 0.0, "delta exceeds the total variation"
     low, high, method = 0.0, max(0.0, composition.supremum), "Chernoff"
     for route in _ROUTES:
         for found_low, found_high in route.epsilon(composition, log_target):
@@ -127,6 +131,12 @@ def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -
             if high - low <= route.enough * high:
                 return low, high, method
     return low, min(high, _chernoff_epsilon(composition, log_target[0])), method
+
+
+def _log_delta_at_zero(composition: Composition) -> float:
+    """log of an upper bound of delta(0): total variation is subadditive under composition."""
+    total = math.fsum(n * math.exp(float(law.log_profile(np.zeros(1))[1][0])) for law, n in composition.parts)
+    return math.log(up(total, 4)) if total > 0 else -math.inf
 
 
 # -- the routes: each yields certified bounds, or nothing where it does not apply ------------------------------------
@@ -166,6 +176,18 @@ def _few_epsilon(composition: Composition, log_target: tuple[float, float]) -> I
         yield inversion.epsilon(found, log_target)
 
 
+def _whole_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+    if jumps.applies(composition):
+        for found in jumps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon), jumps.WHOLE):
+            yield found.log_delta(epsilon)
+
+
+def _whole_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    if jumps.applies(composition):
+        for found in jumps.for_delta(composition, log_target[0], _chernoff_epsilon(composition, log_target[0]), jumps.WHOLE):
+            yield inversion.epsilon(found, log_target)
+
+
 def _jumps_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
     if jumps.applies(composition):
         for found in jumps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon)):
@@ -191,6 +213,7 @@ def _lattice_epsilon(composition: Composition, log_target: tuple[float, float]) 
 
 _ROUTES = (
     _Route("inversion", 1e-9, _inversion_log_delta, _inversion_epsilon),
+    _Route("inversion without the losses that decide alone", 1e-8, _whole_log_delta, _whole_epsilon),
     _Route("lattice of deciding losses", 9e-7, _few_log_delta, _few_epsilon),
     _Route("inversion, split by jumps", 1e-8, _jumps_log_delta, _jumps_epsilon),
     _Route("tilted lattice", 9e-7, _lattice_log_delta, _lattice_epsilon),
@@ -198,10 +221,18 @@ _ROUTES = (
 
 
 def _chernoff_epsilon(composition: Composition, log_delta: float) -> float:
-    bound, _ = renyi.best_epsilon(lambda t: log_moment_upper(composition, t), max(math.exp(log_delta), 1e-308))
+    if all(type(law).has_characteristic for law, _ in composition.parts):
+        bound = inversion.chernoff_epsilon(composition, log_delta)
+    else:
+        delta = math.exp(log_delta)
+        if delta < 1e-300:  # too near the end of the doubles to form 1/delta
+            return composition.supremum
+        bound, _ = renyi.best_epsilon(lambda t: log_moment_upper(composition, t), down(delta, 1024.0))
     return min(bound, composition.supremum)
 
 
 def _chernoff_log_delta(composition: Composition, epsilon: float) -> float:
+    if all(type(law).has_characteristic for law, _ in composition.parts):
+        return inversion.chernoff_log_delta(composition, epsilon)
     bound, _ = renyi.best_delta(lambda t: log_moment_upper(composition, t), epsilon)
     return min(bound, 0.0)

@@ -72,10 +72,10 @@ class _Sum:
         1/(4 theta^3 step) + 1/(e theta)^2, and is below 1/(1 + theta).
         """
         at = self._from(epsilon)
-        drop = math.exp(epsilon - self.origin)
+        drop = math.exp(min(epsilon - self.origin, 700.0))
         value = float(self.beyond[at] - drop * self.beyond_q[at])
         slope = float(drop * self.beyond_q[at])
-        lift = math.exp(self.theta * (self.origin - epsilon))
+        lift = math.exp(min(self.theta * (self.origin - epsilon), 700.0))
         norm = math.sqrt(0.25 / (self.theta**3 * self.step) + (math.e * self.theta) ** -2)
         error = lift * (self.noise * norm + self.wrapped / (1 + self.theta)) + 4 * EPS * len(self.beyond) * float(self.beyond[at])
         first, last = self._from(epsilon - window - self.step), self._from(epsilon + window)
@@ -99,8 +99,8 @@ class FewSteps:
     def _far(self, epsilon: float) -> tuple[float, float]:
         """P(far) - e^eps Q(far) with at least one far step, and its rounding error."""
         far, far_q = (-math.expm1(self.steps * math.log1p(-m)) for m in (self.spread.far, self.spread.far_q))
-        other = math.exp(epsilon) * far_q
-        return far - other, 64 * EPS * (far + other)
+        other = math.exp(min(epsilon + math.log(far_q), 700.0)) if far_q > 0 else 0.0
+        return far - other, 64 * EPS * (1 + abs(epsilon)) * (far + other)
 
     def estimate(self, epsilon: float) -> float:
         """log delta(eps), not a bound."""
@@ -122,7 +122,7 @@ class FewSteps:
         gain = _log_sum([*(b[0] for b in below), _log(far - far_error)])
         loss = _log_sum([*(b[1] for b in below), *(b[3] + math.log(spoilt) for b in below)])
         lower = gain + math.log1p(-math.exp(loss - gain)) - inflate if loss < gain else -math.inf
-        slope = _log_sum([*(a[2] for a in above), _log(math.exp(epsilon) * -math.expm1(n * math.log1p(-self.spread.far_q)))])
+        slope = _log_sum([*(a[2] for a in above), epsilon + _log(-math.expm1(n * math.log1p(-self.spread.far_q)))])
         return lower, min(0.0, upper), math.exp(min(slope - upper, 600.0))
 
 
@@ -263,7 +263,7 @@ def _tilted(mass: Floats, low: float, step: float, theta: float) -> tuple[Floats
         logs = np.log(mass) + theta * x
     top = float(logs.max())
     tilted = np.exp(logs - top)
-    total = math.fsum(tilted)
+    total = float(tilted.sum())
     return tilted / total, top + math.log(total)
 
 

@@ -266,6 +266,30 @@ def _assemble(
 _AROUND = np.exp([-0.3, -0.15, -0.08, -0.04, -0.02, 0.0, 0.02, 0.04, 0.08, 0.15, 0.3])
 
 
+def chernoff_epsilon(composition: Composition, log_delta: float) -> float:
+    """min over t of (K(t) - log delta + log c(t)) / t, c(t) = t^t / (1 + t)^(1 + t): an upper bound of eps, rounded up."""
+
+    def bound(rows: MomentTable) -> Floats:
+        t = rows.theta
+        size = np.abs(rows.moment) + abs(log_delta) + t * np.log1p(1 / t) + np.log1p(t)
+        return np.asarray((rows.moment + rows.error - log_delta - t * np.log1p(1 / t) - np.log1p(t) + 8 * EPS * size) / t * (1 + 4 * EPS))
+
+    table = tabulate(composition.parts, lambda rows: bool(np.argmin(bound(rows)) < len(rows.theta) - 4))
+    return max(0.0, float(bound(table).min()))
+
+
+def chernoff_log_delta(composition: Composition, epsilon: float) -> float:
+    """min over t of K(t) - t eps + log c(t): an upper bound of log delta(eps), rounded up."""
+
+    def bound(rows: MomentTable) -> Floats:
+        t = rows.theta
+        size = np.abs(rows.moment) + t * abs(epsilon) + t * np.log1p(1 / t) + np.log1p(t)
+        return np.asarray(rows.moment + rows.error - t * epsilon - t * np.log1p(1 / t) - np.log1p(t) + 8 * EPS * size)
+
+    table = tabulate(composition.parts, lambda rows: bool(np.argmin(bound(rows)) < len(rows.theta) - 4))
+    return min(0.0, float(bound(table).min()))
+
+
 def for_delta(composition: Composition, log_delta: float) -> Inversion | None:
     """The contour whose saddle is where delta(eps) is about exp(log_delta)."""
 

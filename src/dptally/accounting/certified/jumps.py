@@ -13,7 +13,7 @@ upper end only. Any level is valid; the one whose Chernoff bounds are tightest i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,8 +31,9 @@ from dptally.law.characteristic import Jumps, MomentTable
 from dptally.law.law import Floats
 from dptally.numerics.rounding import EPS
 
-__all__ = ["JumpSum", "applies", "for_delta", "for_epsilon"]
+__all__ = ["WHOLE", "JumpSum", "applies", "for_delta", "for_epsilon"]
 
+WHOLE = (math.inf,)  # no split: only the losses that decide alone are taken out
 _LEVELS = (0.1, 0.03, 0.3, 0.01, 0.6, 2.0)  # of the estimated epsilon, in the order they are tried
 _NEGLIGIBLE = 25.0  # nats below delta at which a term is bounded instead of computed
 _MOST_JUMPS = 8
@@ -128,30 +129,46 @@ def applies(composition: Composition) -> bool:
     return all(type(law).has_characteristic for law, _ in parts) and sum(type(law).splits for law, _ in parts) == 1
 
 
-def for_delta(composition: Composition, log_delta: float, guess: float) -> Iterator[JumpSum]:
+def for_delta(
+    composition: Composition, log_delta: float, guess: float, levels: Sequence[float] = _LEVELS
+) -> Iterator[JumpSum]:
     """Split sums near the eps where delta(eps) is about exp(log_delta), likely the best first; ``guess``: a bound of that eps."""
-    for level in _LEVELS:
-        found, at = None, guess
-        for _ in range(5):
-            terms = _terms(composition, level * at, log_delta, at)
+    for level in levels:
+        found = None
+        at, terms = _come_near(composition, level, log_delta, guess)
+        for _ in range(3):
             if terms is None:
                 break
-            if at == guess:  # too large, perhaps by far: first come near
-                at, before = max(_solve(*terms, log_delta, guess), 0.02 * guess), at
-                if at < 0.7 * before:
-                    continue
             found = _build(at, *terms)
             solved = None if found is None else solve(found, log_delta)
-            if found is None or solved is None or abs(solved - at) < 0.02 * at:
+            if solved is None or abs(solved - at) < 0.03 * at:
                 break
             at = max(solved, 0.2 * at)
+            terms = _terms(composition, level * at, log_delta, at)
         if found is not None:
             yield found
 
 
-def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> Iterator[JumpSum]:
+def _come_near(
+    composition: Composition, level: float, log_delta: float, guess: float
+) -> tuple[float, tuple[list[_Term], _Rest] | None]:
+    """An eps near the target from Chernoff's bounds, and its terms; the first guess may be too large by far."""
+    at, terms = guess, None
+    for _ in range(6):
+        terms = _terms(composition, level * at, log_delta, at)
+        if terms is None:
+            break
+        before, at = at, max(_solve(*terms, log_delta, guess), 0.02 * at)
+        if at > 0.9 * before:
+            break
+    return at, terms
+
+
+def for_epsilon(
+    composition: Composition, epsilon: float, log_guess: float, levels: Sequence[float] = _LEVELS
+) -> Iterator[JumpSum]:
     """Split sums near this eps; ``log_guess``: an upper bound of log delta(eps)."""
-    for level in _LEVELS:
+    for level in levels:
         terms = _terms(composition, level * epsilon, log_guess - 5.0, epsilon)
         found = None if terms is None else _build(epsilon, *terms)
         if found is not None:
