@@ -37,7 +37,7 @@ class Worker:
         assert self.join() == -signal.SIGKILL
 
 
-def start(target: Callable[..., None], *arguments: object) -> Worker:
+def start(target: Callable[..., object], *arguments: object) -> Worker:
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", DeprecationWarning
