@@ -1,8 +1,11 @@
 """The tilted lattice: certified bounds of delta and epsilon for any composition of laws that have a profile.
 
-Each law becomes two lattice measures, one with a profile above its own and one with a profile below (spread.py); each is
-composed by tilted Fourier transforms with bounded rounding (lattice_terms.py), cut into light and heavy pieces where one
-rare loss carries delta (lattice_plan.py). The gap closes with the square of the step, so the step is halved until the
+Each law becomes two lattice measures, one with a profile above its own and one with a profile below
+(spread.py); each is
+composed by tilted Fourier transforms with bounded rounding (lattice_terms.py), cut into light and heavy
+pieces where one
+rare loss carries delta (lattice_plan.py). The gap closes with the square of the step, so the step is halved
+until the
 width is small or the budget is spent; what is returned then is honestly wider. docs/certificates-lattice.md.
 """
 
@@ -10,30 +13,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dptally.accounting.certified import binomial
 from dptally.accounting.certified.lattice_grid import Layout, layouts, step_for
 from dptally.accounting.certified.lattice_plan import TILTS, Outline, Plan
 from dptally.accounting.certified.lattice_terms import Factor, Term, convolve, log_payoff_peak
-from dptally.accounting.certified.spread import ATOM_ERROR, Spread, Table, lower_spread, point_spread, upper_spread
+from dptally.accounting.certified.spread import (
+    Spread,
+    Table,
+    combined,
+    lower_spread,
+    point_spread,
+    upper_spread,
+)
 from dptally.law import Composition
 from dptally.numerics.rounding import EPS
 
-__all__ = ["METHOD", "epsilon", "log_delta"]
+__all__ = ["epsilon", "log_delta", "method"]
 
 METHOD = "tilted lattice"
 _NODES = 1 << 20  # nodes of one transform
-_POINTS = 1 << 17  # profile values of one law
+_POINTS = 1 << 18  # profile values of one law
 _NEGLIGIBLE = 23.0  # nats below delta
-_RELATIVE = 4e-7  # width of epsilon that needs no smaller step
+_DEEPEST = -745.0  # log-profiles below this are not resolved: doubles end here
+_RELATIVE, _ABSOLUTE = 4e-7, 8e-7  # a width of epsilon that needs no smaller step: the smaller of the two
 Parts = Sequence[tuple[Spread, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One certified bound of log delta as a function of eps: a sum of terms, and what was left out of them."""
+    """One certified bound of log delta as a function of eps: a sum of terms, and what was left out of
+    them."""
 
     terms: tuple[Term, ...]
     offset: float
@@ -42,6 +55,7 @@ class Side:
     upper: bool
     log_constant: float  # mass moved to infinity
     rest: tuple[float, float] | None  # (K, s): the terms that are not computed, at most exp(K - s eps)
+    blur: float = 0.0  # variance of the Gaussian that dominates what was done to point masses between nodes
 
     def log_bound(self, epsilon: float) -> float:
         at = epsilon - self.offset + (-self.shift if self.upper else self.shift)
@@ -53,11 +67,39 @@ class Side:
                 logs.append(scale + math.log(value))
         if self.upper and self.rest is not None:
             logs.append(self.rest[0] - self.rest[1] * at)
-        total = _log_sum(logs) + self.log_factor
+        total = _log_sum(logs)
         if not self.upper:
+            total = self._without_blur(total, at) + self.log_factor
             return total - 8 * EPS * (1 + abs(total)) if total > -math.inf else -math.inf
+        total += self.log_factor
         total = _log_sum([total, self.log_constant])
         return min(0.0, total + 8 * EPS * (1 + abs(total))) if total > -math.inf else -math.inf
+
+    def _without_blur(self, total: float, at: float) -> float:
+        """log(delta - bias): dividing point masses between nodes raised delta by at most
+        (1 + 2m) m / sqrt(2 pi) c E[exp(-d^2 / (2.2 v) - d/2)], v = m^2 the blur, d = L - eps (section 7)."""
+        v = self.blur
+        if not v or total == -math.inf:
+            return total
+        m = math.sqrt(v)
+        if m > 1:
+            return -math.inf
+        wide = 1.1
+        c = (
+            (2 / math.pi + v / math.pi**2) / (2 * wide)
+            + v / (2 * math.pi)
+            + v / (2 * math.pi**2 * wide * (wide - 1))
+        )
+        logs = [term.log_bump(at, wide * v) for term in self.terms]
+        if self.rest is not None:
+            logs.append(
+                self.rest[0]
+                - log_payoff_peak(self.rest[1])
+                - self.rest[1] * at
+                + 0.5 * wide * v * (self.rest[1] + 0.5) ** 2
+            )
+        bias = _log_sum(logs) + c + math.log1p(2 * m) + math.log(m / math.sqrt(2 * math.pi)) + 1e-12
+        return total + math.log1p(-math.exp(bias - total)) if bias < total - 1e-9 else -math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +108,19 @@ class Bracket:
 
     upper: Side
     lower: Side | None
-    exhausted: bool  # a smaller step would pass the budget
+    step: float
+    smallest: float  # the smallest step that the budget allows
     tilts: tuple[float, ...]
     estimate: float  # about log delta at the centre
+
+    @property
+    def exhausted(self) -> bool:
+        return self.step <= 1.5 * self.smallest
+
+    def next_step(self, excess: float) -> float:
+        """The step that brings a width ``excess`` times too large to its goal: widths go with the square of
+        the step."""
+        return max(self.smallest, self.step * min(0.5, max(1 / 16, 0.9 / math.sqrt(excess))))
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         low = self.lower.log_bound(epsilon) if self.lower else -math.inf
@@ -80,31 +132,46 @@ def log_delta(composition: Composition, epsilon: float, *, effort: float = 1.0) 
 
     ``effort`` scales the number of nodes that may be spent (1.0: about a million, well under 300 MB).
     """
+    exact = binomial.log_delta(composition, epsilon)
+    if exact is not None:
+        return exact
     floor, tilt = -40.0, 0.0
     best, step = (-math.inf, 0.0), math.inf
     for _ in range(10):
         rows = layouts(composition, floor - _NEGLIGIBLE, tilt)
         step = min(step, _first_step(rows))
-        bracket = _bracket(rows, step, lambda outline: epsilon, effort)
+        bracket = _bracket(rows, step, lambda _: epsilon, effort)
         if bracket is None:
             break
         low, high = bracket.log_delta(epsilon)
         best = max(best[0], low), min(best[1], high)
-        width, tolerance = best[1] - best[0], max(_RELATIVE * _rate(bracket, epsilon) * epsilon, 1e-9)
-        if width <= tolerance or bracket.exhausted:
+        width, tolerance = (
+            best[1] - best[0],
+            max(_rate(bracket, epsilon) * min(_RELATIVE * epsilon, _ABSOLUTE), 1e-9),
+        )
+        if width <= tolerance:
             break
-        floor, tilt = min(floor, max(best[0], bracket.estimate)), min(bracket.tilts) / 2
-        step *= _shrink(width / tolerance)
+        tilt, guess = min(bracket.tilts) / 2, max(best[0], bracket.estimate - 5.0)
+        if guess < floor and floor > _DEEPEST:  # delta is smaller than the profile was followed to
+            floor = max(_DEEPEST, guess, 2.5 * floor)
+            continue
+        if bracket.exhausted:
+            break
+        step = bracket.next_step(width / tolerance)
     return best
 
 
 def epsilon(composition: Composition, log_delta_target: float, *, effort: float = 1.0) -> tuple[float, float]:
-    """Certified (lower, upper) bounds of the smallest eps >= 0 whose finite delta is at most exp(log_delta_target)."""
+    """Certified (lower, upper) bounds of the smallest eps >= 0 whose finite delta is at most
+    exp(log_delta_target)."""
     if not log_delta_target < 0:
         return 0.0, 0.0
+    exact = binomial.epsilon(composition, log_delta_target)
+    if exact is not None:
+        return exact
     best, step, tilt = (0.0, max(0.0, composition.supremum)), math.inf, 0.0
     for _ in range(10):
-        rows = layouts(composition, log_delta_target - _NEGLIGIBLE, tilt)
+        rows = layouts(composition, max(log_delta_target, _DEEPEST) - _NEGLIGIBLE, tilt)
         step = min(step, _first_step(rows))
         highest = min(best[1], sum(row.count * max(row.last, 0.0) for row in rows))
         guess = math.nan
@@ -118,17 +185,16 @@ def epsilon(composition: Composition, log_delta_target: float, *, effort: float 
         if bracket is None:
             break
         best = _solve(bracket, log_delta_target, best, guess)
-        width, tolerance = best[1] - best[0], max(_RELATIVE * best[1], 1e-12)
+        width, tolerance = best[1] - best[0], max(min(_RELATIVE * best[1], _ABSOLUTE), 1e-12)
         if width <= tolerance or bracket.exhausted:
             break
-        tilt = min(bracket.tilts) / 2
-        step *= _shrink(width / tolerance)
+        tilt, step = min(bracket.tilts) / 2, bracket.next_step(width / tolerance)
     return best
 
 
-def _shrink(excess: float) -> float:
-    """The factor on the step that brings a width ``excess`` times too large to its goal: widths go with the square."""
-    return min(0.5, max(1 / 16, 0.9 / math.sqrt(excess)))
+def method(composition: Composition) -> str:
+    """How this engine answers: the exact binomial sum for one loss with two values, else the lattice."""
+    return binomial.METHOD if binomial.two_valued(composition) is not None else METHOD
 
 
 def _first_step(rows: Sequence[Layout]) -> float:
@@ -137,51 +203,45 @@ def _first_step(rows: Sequence[Layout]) -> float:
 
 
 def _solve(bracket: Bracket, target: float, known: tuple[float, float], guess: float) -> tuple[float, float]:
-    """eps with upper bound <= target is an upper end; eps with lower bound > target a lower end. Both are verified."""
+    """eps with upper bound <= target is an upper end; eps with lower bound > target a lower end. Both are
+    verified."""
     low, high = known
     top = high if math.isfinite(high) else 1e12
-    enough = _edge(lambda e: bracket.log_delta(e)[1] <= target, guess, low, top, 1)
-    short = _edge(lambda e: bracket.log_delta(e)[0] > target, guess, low, top, -1)
+    reach = max(1e-4 * guess, 0.1 * bracket.step)
+    enough = _edge(lambda e: bracket.log_delta(e)[1] <= target, guess, low, top, reach)
+    short = _edge(lambda e: bracket.log_delta(e)[0] > target, guess, low, top, -reach)
     high = high if enough is None else min(high, enough)
     low = low if short is None else max(low, short)
     return low, max(low, high)
 
 
-def _edge(holds: Callable[[float], bool], guess: float, low: float, high: float, sign: int) -> float | None:
-    """A point where ``holds`` is true, next to where it stops being so; it is expected to hold on the side of ``sign``.
+def _edge(holds: Callable[[float], bool], guess: float, low: float, high: float, reach: float) -> float | None:
+    """A point where ``holds`` is true, next to where it stops being so; expected to hold on the side of ``reach``.
 
     Walks away from the guess until it holds, then bisects back. None if it holds nowhere that was tried.
     """
     guess = min(max(guess, low), high)
-    reach = 1e-4 * guess + 1e-300
     good = bad = None
-    for _ in range(40):
-        at = min(max(guess + sign * reach, low), high)
+    if holds(guess):
+        good, reach = guess, -reach
+    else:
+        bad = guess
+    for _ in range(60):
+        if good is not None and bad is not None:
+            break
+        at = min(max(guess + reach, low), high)
         if holds(at):
             good = at
-            break
-        bad = at
+        else:
+            bad = at
         if at in (low, high):
-            return None
+            break
         reach *= 3
-    if good is None:
-        return None
-    if bad is None:
-        reach = 1e-4 * guess + 1e-300
-        for _ in range(40):
-            at = min(max(guess - sign * reach, low), high)
-            if not holds(at):
-                bad = at
-                break
-            good = at
-            if at in (low, high):
-                return at
-            reach *= 3
-    if bad is None:
+    if good is None or bad is None:
         return good
-    for _ in range(80):
+    while abs(good - bad) > 1e-15 * abs(good):
         middle = 0.5 * (good + bad)
-        if middle in (good, bad) or abs(good - bad) <= 1e-15 * abs(good):
+        if middle in (good, bad):
             break
         if holds(middle):
             good = middle
@@ -190,31 +250,36 @@ def _edge(holds: Callable[[float], bool], guess: float, low: float, high: float,
     return good
 
 
-# -- one step ------------------------------------------------------------------------------------------------------
+# -- one step ------------------------------------------------------------------------------------------
 
 
-def _bracket(rows: Sequence[Layout], wanted: float, centre: Callable[[Outline], float], effort: float) -> Bracket | None:
+def _bracket(
+    rows: Sequence[Layout], wanted: float, centre: Callable[[Outline], float], effort: float
+) -> Bracket | None:
     longest = max(row.length for row in rows)
     smallest = 2 * longest / (_POINTS * effort)
     wanted = max(wanted, smallest)
     step = step_for(rows, wanted)
-    uppers: list[tuple[Spread, int]] = []
-    lowers: list[tuple[Spread, int]] | None = []
-    same = True
+    points = _grouped(
+        [
+            (point_spread(row.positions, row.masses, row.origin(step)[0], step), row.count)
+            for row in rows
+            if row.discrete
+        ]
+    )
+    uppers = list(points)
+    lowers: list[tuple[Spread, int]] | None = list(points)
     for row in rows:
         if row.discrete:
-            spread = point_spread(row.positions, row.masses, row.origin(step)[0], step, mass_error=ATOM_ERROR)
-            uppers.append((spread, row.count))
-            if lowers is not None:
-                lowers.append((spread, row.count))
             continue
-        same = False
         offset, before = row.origin(step)
         cells = max(before + 2, math.ceil((row.last - offset) / step - 1e-9))
         table = Table.of(row.law, offset, step, cells)
         uppers.append((upper_spread(table), row.count))
-        below = lower_spread(table.from_node(before), trimmed=row.trimmed)
+        below = lower_spread(table.from_node(before), trimmed=row.trimmed) or lower_spread(table, trimmed=True)
         lowers = None if below is None or lowers is None else [*lowers, (below, row.count)]
+    if not all(np.isfinite(spread.masses).all() for spread, _ in [*uppers, *(lowers or [])]):
+        return None
     outline = Outline.of(uppers)
     epsilon = centre(outline)
     plan = outline.plan(epsilon)
@@ -222,12 +287,23 @@ def _bracket(rows: Sequence[Layout], wanted: float, centre: Callable[[Outline], 
     if upper is None:
         return None
     lower = None
-    if same:
-        lower = Side(upper.terms, upper.offset, upper.shift, -upper.log_factor, False, -math.inf, None)
+    if len(points) == len(uppers) and not any(spread.blur for spread, _ in points):
+        lower = replace(upper, log_factor=-upper.log_factor, upper=False, log_constant=-math.inf, rest=None)
     elif lowers is not None:
         lower = _side(lowers, plan, epsilon, effort, upper=False)
-    size = max(len(term.node_values) for term in upper.terms)
-    return Bracket(upper, lower, wanted == smallest or size >= _NODES * effort, plan.tilts, plan.estimate)
+    size = max(term.size for term in upper.terms)
+    smallest = max(smallest, step * size / (_NODES * effort))
+    return Bracket(upper, lower, step, smallest, plan.tilts, plan.estimate)
+
+
+def _grouped(parts: list[tuple[Spread, int]]) -> list[tuple[Spread, int]]:
+    """Many different measures of a few points each, convolved directly in groups: fewer transforms are
+    needed."""
+    few = [part for part in parts if part[1] <= 4 and np.count_nonzero(part[0].masses) <= 8]
+    if len(few) < 4:
+        return parts
+    rest = [part for part in parts if not (part[1] <= 4 and np.count_nonzero(part[0].masses) <= 8)]
+    return rest + [(combined(few[i : i + 10]), 1) for i in range(0, len(few), 10)]
 
 
 def _side(parts: Parts, plan: Plan, epsilon: float, effort: float, *, upper: bool) -> Side | None:
@@ -239,19 +315,27 @@ def _side(parts: Parts, plan: Plan, epsilon: float, effort: float, *, upper: boo
     log_factor += (1 if upper else -1) * 4 * EPS * (steps + abs(log_factor))
     factors = [Factor(spread, count, _cut(spread, plan.cut)) for spread, count in parts]
     at = epsilon - offset
-    slope = 1.0 / max(plan.tilts[0], 1e-300)
-    margin = max(0.02 * abs(epsilon), 64 * parts[0][0].step, min(slope, abs(epsilon)))
+    margin = max(0.02 * abs(epsilon), 64 * parts[0][0].step, min(8.0 / min(plan.tilts), abs(epsilon)))
     span = at - margin, at + margin
+    blur = 0.0 if upper else sum(spread.blur * count for spread, count in parts)
     terms = []
     for jumps, theta in enumerate(plan.tilts):
-        term = convolve(factors, jumps, min(theta, 100 / parts[0][0].step), span, TILTS, int(_NODES * effort))
+        term = convolve(
+            factors,
+            jumps,
+            min(theta, 100 / parts[0][0].step),
+            span,
+            TILTS,
+            int(_NODES * effort),
+            keep=blur > 0,
+        )
         if term is not None:
             terms.append(term)
     if not terms:
         return None
-    rest = _rest(factors, plan, len(plan.tilts)) if upper and plan.cut is not None else None
+    rest = _rest(factors, plan, len(plan.tilts)) if plan.cut is not None else None
     constant = _log_beyond(parts) if upper else -math.inf
-    return Side(tuple(terms), offset, shift, log_factor, upper, constant, rest)
+    return Side(tuple(terms), offset, shift, log_factor, upper, constant, rest, blur)
 
 
 def _cut(spread: Spread, cut: float | None) -> int:
@@ -260,7 +344,8 @@ def _cut(spread: Spread, cut: float | None) -> int:
 
 
 def _rest(factors: Sequence[Factor], plan: Plan, jumps: int) -> tuple[float, float] | None:
-    """All terms with ``jumps`` or more heavy losses, by Chernoff at the tilt s: with x = sum of count heavy/light,
+    """All terms with ``jumps`` or more heavy losses, by Chernoff at the tilt s: with x = sum of count
+    heavy/light,
     sum over k >= jumps of x^k / k! <= x^jumps e^x / jumps!  (section 6)."""
     s = plan.rest
     light, x, size = 0.0, 0.0, 0.0
@@ -273,7 +358,11 @@ def _rest(factors: Sequence[Factor], plan: Plan, jumps: int) -> tuple[float, flo
         size += factor.count * abs(base)
         if second is not None:
             _, heavy, heavy_error = second.tilted(s)
-            x += factor.count * math.exp(min(heavy - base + error + heavy_error, 700.0)) if heavy > -math.inf else 0.0
+            x += (
+                factor.count * math.exp(min(heavy - base + error + heavy_error, 700.0))
+                if heavy > -math.inf
+                else 0.0
+            )
     if x == 0:
         return None
     value = light + jumps * math.log(x) - math.lgamma(jumps + 1) + x + log_payoff_peak(s)
@@ -281,7 +370,8 @@ def _rest(factors: Sequence[Factor], plan: Plan, jumps: int) -> tuple[float, flo
 
 
 def _log_beyond(parts: Parts) -> float:
-    """log of the probability that some loss was moved to +inf: at most sum of count w_j, times the other masses."""
+    """log of the probability that some loss was moved to +inf: at most sum of count w_j, times the other
+    masses."""
     logs, others = [], 0.0
     for spread, count in parts:
         if spread.log_beyond > -math.inf:

@@ -38,7 +38,8 @@ class Layout:
     def origin(self, step: float) -> tuple[float, int]:
         """Where node 0 lies, and from which node on the lower measure has mass.
 
-        The upper measure needs a node at or below the smallest loss, the lower one a node at the mean of all that lies left
+        The upper measure needs a node at or below the smallest loss, the lower one a node at the mean of all
+        that lies left
         of its second node.
         """
         if self.positions.size and (self.discrete or self.base is not None):
@@ -51,7 +52,8 @@ class Layout:
 
 
 def layouts(composition: Composition, log_floor: float, tilt: float) -> list[Layout]:
-    """``log_floor``: a log-profile that does not matter any more; ``tilt``: about -d log delta / d eps, or less."""
+    """``log_floor``: a log-profile that does not matter any more; ``tilt``: about -d log delta / d eps, or
+    less."""
     return [_layout(law, count, log_floor - math.log(count), tilt) for law, count in composition.parts]
 
 
@@ -62,7 +64,9 @@ def _layout(law: Law, count: int, log_floor: float, tilt: float) -> Layout:
     discrete = bool(positions.size) and missing <= EPS * (4 + 4 * positions.size)
     base = common_length(np.diff(positions)) if positions.size > 1 else None
     if discrete:
-        return Layout(law, count, positions, masses, True, base, float(positions[0]), float(positions[-1]), False)
+        return Layout(
+            law, count, positions, masses, True, base, float(positions[0]), float(positions[-1]), False
+        )
     last = law.supremum if math.isfinite(law.supremum) else _right_end(law, log_floor)
     if positions.size and base is not None and abs(positions[0] - law.infimum) <= 1e-12 * abs(law.infimum):
         return Layout(law, count, positions, masses, False, base, float(positions[0]), last, False)
@@ -71,7 +75,8 @@ def _layout(law: Law, count: int, log_floor: float, tilt: float) -> Layout:
 
 
 def common_length(gaps: Sequence[float] | Floats) -> float | None:
-    """A length of which all gaps are whole multiples (to 1e-13 relative), at least 1/64 of the smallest; None if there is none."""
+    """A length of which all gaps are whole multiples (to 1e-13 relative), at least 1/64 of the smallest;
+    None if there is none."""
     values = [float(gap) for gap in gaps if gap > 0 and math.isfinite(gap)]
     if not values:
         return None
@@ -89,7 +94,8 @@ def common_length(gaps: Sequence[float] | Floats) -> float | None:
 
 
 def step_for(rows: Sequence[Layout], wanted: float) -> float:
-    """A step of about ``wanted`` or less on which as many steps of the composition as possible lie exactly."""
+    """A step of about ``wanted`` or less on which as many steps of the composition as possible lie
+    exactly."""
     bases = [(row.base, row.count) for row in rows if row.base is not None and math.isfinite(row.base)]
     if not bases:
         return wanted
@@ -109,7 +115,8 @@ def _right_end(law: Law, log_floor: float) -> float:
 
 
 def _left_end(law: Law, tilt: float) -> tuple[float, bool]:
-    """A loss x with about exp(tilt x) P(L < x) <= _LEFT_OUT, and whether P(L < x) itself is larger than that."""
+    """A loss x with about exp(tilt x) P(L < x) <= _LEFT_OUT, and whether P(L < x) itself is larger than
+    that."""
     finite = 1.0 - law.infinity_mass
 
     def weight(x: Floats) -> Floats:
@@ -129,7 +136,8 @@ def _left_end(law: Law, tilt: float) -> tuple[float, bool]:
 
 
 def _gathered_left(law: Law, first: float, step: float) -> float:
-    """Node 0 at the mean (of exp(-L)) of all that lies left of node 1: then gathering it there costs almost nothing.
+    """Node 0 at the mean (of exp(-L)) of all that lies left of node 1: then gathering it there costs almost
+    nothing.
 
     Only a choice: estimates suffice. It matters where most losses are much smaller than the step.
     """

@@ -1,8 +1,12 @@
-"""Tilted convolution powers of lattice measures, with a bound on everything that floats and the finite window do.
+"""Tilted convolution powers of lattice measures, with a bound on everything that floats and the finite
+window do.
 
-One term is the part of a composed measure in which exactly ``jumps`` of the losses come from the heavy pieces:
-the coefficient of z^jumps in prod_j (light_j + z heavy_j)^count_j. With no cut there is one term and no heavy piece.
-Each term has its own tilt, so that everything is relative to its own exp(K - theta eps). docs/certificates-lattice.md,
+One term is the part of a composed measure in which exactly ``jumps`` of the losses come from the heavy
+pieces:
+the coefficient of z^jumps in prod_j (light_j + z heavy_j)^count_j. With no cut there is one term and no
+heavy piece.
+Each term has its own tilt, so that everything is relative to its own exp(K - theta eps).
+docs/certificates-lattice.md,
 sections 5 and 6.
 """
 
@@ -55,7 +59,8 @@ class Piece:
     tilt: float
 
     def tilted(self, theta: float) -> tuple[Floats, float, float]:
-        """(masses times exp(theta x) scaled to sum 1, log of that sum, relative error of each and of the sum)."""
+        """(masses times exp(theta x) scaled to sum 1, log of that sum, relative error of each and of the
+        sum)."""
         present = np.flatnonzero(self.masses > 0)
         out = np.zeros(len(self.masses))
         if not present.size:
@@ -79,9 +84,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """delta(eps) = exp(log_mass - theta eps) G(eps) with G(x_i) = ``node_values`` -/+ ``error`` at x_i = step (start + i).
+    """delta(eps) = exp(log_mass - theta eps) G(eps) with G(x_i) = ``node_values`` -/+ ``error`` at x_i =
+    step (start + i).
 
-    ``slack`` is a relative error on top (masses, tilts, sums). Positions are relative to the sum of the offsets.
+    ``slack`` is a relative error on top (masses, tilts, sums). Positions are relative to the sum of the
+    offsets.
     """
 
     theta: float
@@ -91,9 +98,34 @@ class Term:
     node_values: Floats
     error: float
     slack: float
+    size: int  # nodes of the transform
+    values: (
+        Floats | None
+    )  # the tilted masses themselves, each within ``value_error``, where they were asked for
+    value_error: float
+
+    def log_bump(self, epsilon: float, variance: float) -> float:
+        """An upper bound of log E[exp(-d^2 / (2 variance) - d / 2)], d = L - eps, of this term (section
+        7)."""
+        scale = self.log_mass - self.theta * epsilon
+        pull = self.theta + 0.5
+        most = 0.5 * variance * pull * pull  # log of the largest exp(-theta d) bump(d)
+        reach = 9.0 * math.sqrt(variance) + 2.0 * variance * pull
+        first, last = math.floor((epsilon - reach) / self.step), math.ceil((epsilon + reach) / self.step)
+        if self.values is None or first < self.start or last >= self.start + len(self.values):
+            return scale + most + self.slack
+        index = np.arange(first, last + 1)
+        d = self.step * index - epsilon
+        weights = np.exp(-d * d / (2 * variance) - pull * d)
+        near = float((self.values[index - self.start] * weights).sum()) + self.value_error * float(
+            weights.sum()
+        )
+        far = math.exp(pull * reach - reach * reach / (2 * variance))  # beyond the reach, all of the mass
+        return scale + math.log(max(near, 0.0) + far + self.error * math.exp(most)) + self.slack + 1e-9
 
     def bounds(self, epsilon: float) -> tuple[float, float, float]:
-        """(G lower, G upper, log scale): delta lies between exp(log scale) times the two; wide outside the window."""
+        """(G lower, G upper, log scale): delta lies between exp(log scale) times the two; wide outside the
+        window."""
         scale = self.log_mass - self.theta * epsilon
         place = epsilon / self.step - self.start
         i = math.floor(place)
@@ -107,54 +139,96 @@ class Term:
             + part * math.exp(-self.theta * self.step) * float(self.node_values[i + 1])
         )
         rounding = self.slack + EPS * (16 + 4 * self.theta * self.step)
-        low, high = value * (1 - math.copysign(rounding, value)) - self.error, value * (1 + rounding) + self.error
+        low, high = (
+            value * (1 - math.copysign(rounding, value)) - self.error,
+            value * (1 + rounding) + self.error,
+        )
         if math.isnan(value):
             return 0.0, peak * (1 + self.slack), scale
         return max(0.0, low), min(max(high, 0.0), peak * (1 + self.slack)), scale
 
 
 def log_payoff_peak(theta: float) -> float:
-    """log of the largest exp(-theta x)(1 - exp(-x)): theta log theta - (1 + theta) log(1 + theta), rounded up."""
+    """log of the largest exp(-theta x)(1 - exp(-x)): theta log theta - (1 + theta) log(1 + theta), rounded
+    up."""
     value = -theta * math.log1p(1 / theta) - math.log1p(theta)
     return value + 8 * EPS * abs(value)
 
 
 def convolve(
-    factors: Sequence[Factor], jumps: int, theta: float, epsilon: tuple[float, float], tilts: Floats, most: int
+    factors: Sequence[Factor],
+    jumps: int,
+    theta: float,
+    epsilon: tuple[float, float],
+    tilts: Floats,
+    most: int,
+    *,
+    keep: bool = False,
 ) -> Term | None:
-    """The term with ``jumps`` heavy losses, tilted by theta, good for any eps in the given range (relative positions).
+    """The term with ``jumps`` heavy losses, tilted by theta, good for any eps in the given range (relative
+    positions).
 
-    ``tilts``: where moments may be taken to bound what lies outside the window. None if no such term exists or the
+    ``tilts``: where moments may be taken to bound what lies outside the window. None if no such term exists
+    or the
     window would pass ``most`` nodes by more than the tail can excuse.
     """
     step = factors[0].spread.step
     pieces = [factor.pieces() for factor in factors]
     tilted = [(light.tilted(theta), heavy.tilted(theta) if heavy else None) for light, heavy in pieces]
     counts = [factor.count for factor in factors]
-    weights = _Weights.of([t[0][1] for t in tilted], [t[1][1] if t[1] else -math.inf for t in tilted], counts, jumps)
+    weights = _Weights.of(
+        [t[0][1] for t in tilted], [t[1][1] if t[1] else -math.inf for t in tilted], counts, jumps
+    )
     if weights is None:
         return None
     window = _window(factors, pieces, jumps, theta, weights.log_mass, epsilon, tilts, most)
     start, size, outside = window
-    gamma = EPS * (4 * math.log2(size) + 4)  # error of one transform, relative to the sum of the inputs (section 5)
+    gamma = EPS * (
+        4 * math.log2(size) + 4
+    )  # error of one transform, relative to the sum of the inputs (section 5)
     total = _coefficient(factors, tilted, weights, jumps, size, gamma)
     values = np.fft.irfft(total.value, size)
     values = np.roll(values, -(start % size))
     peak = math.exp(log_payoff_peak(theta))
     forward = _payoff_weighted(total.error, size, step, theta)
     backward = gamma * _backward(total.value, values, size, step, theta, peak)
+    # the profile is wanted from the smallest eps on: what lies further left has no part in it
+    skip = min(max(math.floor(epsilon[0] / step) - 2 - start, 0), size - 2)
     with np.errstate(under="ignore"):
-        nodes = profile_at_nodes(values, step, theta)
+        nodes = profile_at_nodes(values[skip:], step, theta)
     summing = profile_error(size, step, theta)
     negative = float(np.maximum(-values, 0.0).sum()) * peak
-    relative = max(max(t[0][2], t[1][2] if t[1] else 0.0) + f.spread.mass_error for t, f in zip(tilted, factors, strict=True))
-    logs = sum(n * (abs(t[0][1]) if t[0][1] > -math.inf else 0.0) for n, t in zip(counts, tilted, strict=True))
-    slack = 2 * (sum(counts) * relative + 4 * EPS * (logs + abs(weights.log_mass) + 8 + theta * step * (abs(start) + size)) + summing)
+    relative = max(
+        max(t[0][2], t[1][2] if t[1] else 0.0) + f.spread.mass_error
+        for t, f in zip(tilted, factors, strict=True)
+    )
+    logs = sum(
+        n * (abs(t[0][1]) if t[0][1] > -math.inf else 0.0) for n, t in zip(counts, tilted, strict=True)
+    )
+    slack = 2 * (
+        sum(counts) * relative
+        + 4 * EPS * (logs + abs(weights.log_mass) + 8 + theta * step * (abs(start) + size))
+        + summing
+    )
     error = forward + backward + outside * peak + 2 * summing * negative
-    return Term(theta, weights.log_mass, step, start, nodes, error * (1 + 1e-9), slack)
+    # one mass alone: errors of all frequencies add up, and whatever lies outside may have been folded onto it
+    alone = 2 * float(total.error.sum()) / size + gamma * 2 * float(total.size.sum()) / size + outside
+    return Term(
+        theta,
+        weights.log_mass,
+        step,
+        start + skip,
+        nodes,
+        error * (1 + 1e-9),
+        slack,
+        size,
+        values[skip:] if keep else None,
+        alone,
+    )
 
 
-# -- the coefficient of z^jumps ------------------------------------------------------------------------------------
+# -- the coefficient of z^jumps
+# ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +269,9 @@ class _Ball:
     def __mul__(self, other: _Ball) -> _Ball:
         size = self.size * other.size
         return _Ball(
-            self.value * other.value, size, self.error * other.size + self.size * other.error + (3 * EPS) * size
+            self.value * other.value,
+            size,
+            self.error * other.size + self.size * other.error + (3 * EPS) * size,
         )
 
     def __add__(self, other: _Ball) -> _Ball:
@@ -233,7 +309,8 @@ def _binary_power(value: Complexes, count: int) -> Complexes:
 
 
 def _transform(weights: Floats, first: int, size: int, gamma: float) -> _Ball:
-    """Characteristic function of a sum-1 measure at the frequencies of the window; indices are folded into it."""
+    """Characteristic function of a sum-1 measure at the frequencies of the window; indices are folded into
+    it."""
     shifted = first % size
     n = len(weights)
     rows = -(-(shifted + n) // size)
@@ -261,7 +338,9 @@ def _coefficient(
             jump = _transform(heavy[0], factor.cut, size, gamma) if heavy and ratio > 0 else None
             for k in range(1, jumps + 1):
                 ways = math.comb(factor.count, k) * ratio**k if k <= factor.count else 0.0
-                own.append(base.power(factor.count - k) * jump.power(k).scaled(ways) if jump and ways > 0 else None)
+                own.append(
+                    base.power(factor.count - k) * jump.power(k).scaled(ways) if jump and ways > 0 else None
+                )
         series = own if series is None else _product(series, own)
     assert series is not None
     whole = series[jumps]
@@ -282,7 +361,8 @@ def _product(a: list[_Ball | None], b: list[_Ball | None]) -> list[_Ball | None]
     return out
 
 
-# -- the window ----------------------------------------------------------------------------------------------------
+# -- the window
+# ----------------------------------------------------------------------------------------------------
 
 
 def _window(
@@ -309,7 +389,8 @@ def _window(
         lights = [light.log_moment(s) for light, _ in pieces]
         heavies = [heavy.log_moment(s) if heavy else -math.inf for _, heavy in pieces]
         weights = _Weights.of(lights, heavies, counts, jumps)
-        assert weights is not None
+        if weights is None:  # underflow at an extreme tilt: no information
+            return math.inf
         return weights.log_mass + 32 * EPS * (sum(counts) + abs(weights.log_mass)) - log_mass
 
     outside = 0.0
@@ -328,9 +409,13 @@ def _window(
             cut_right = min(cut_right, max(high, cut_left + most))
             cut_left = max(cut_left, min(low, cut_right - most))
         if cut_right < last:
-            outside += math.exp(min(0.0, min((share - (s - theta) * step * cut_right for s, share in right), default=0.0)))
+            outside += math.exp(
+                min(0.0, min((share - (s - theta) * step * cut_right for s, share in right), default=0.0))
+            )
         if cut_left > first:
-            outside += math.exp(min(0.0, min((share + (theta - s) * step * cut_left for s, share in left), default=0.0)))
+            outside += math.exp(
+                min(0.0, min((share + (theta - s) * step * cut_left for s, share in left), default=0.0))
+            )
         first, last = cut_left, cut_right
     return first, _good_size(last - first + 1), outside
 
@@ -344,7 +429,8 @@ def _good_size(n: int) -> int:
     return best
 
 
-# -- errors of the transforms, as seen by the payoff -----------------------------------------------------------------
+# -- errors of the transforms, as seen by the payoff
+# -----------------------------------------------------------------
 
 
 def _payoff_weighted(error: Floats, size: int, step: float, theta: float) -> float:
@@ -360,10 +446,13 @@ def _payoff_weighted(error: Floats, size: int, step: float, theta: float) -> flo
     return 2 * float((error * kernel).sum()) / size
 
 
-def _backward(transform: Complexes, values: Floats, size: int, step: float, theta: float, peak: float) -> float:
-    """What an inverse transform of relative error 1 could do to the sum with the payoff: the smaller of a maximum and a
+def _backward(
+    transform: Complexes, values: Floats, size: int, step: float, theta: float, peak: float
+) -> float:
+    """What an inverse transform of relative error 1 could do to the sum with the payoff: the smaller of a
+    maximum and a
     Euclidean norm bound."""
     total = 1 / (step * theta * (1 + theta)) + peak  # sum of the payoff over the nodes
     mean = 2 * float(np.abs(transform).sum()) / size
-    euclid = float(np.linalg.norm(values)) * 1.01 + mean * 1e-3
+    euclid = math.sqrt(float((values * values).sum())) * 1.01 + mean * 1e-3
     return min(mean * total, euclid * math.sqrt(total * peak))

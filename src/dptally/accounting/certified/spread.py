@@ -1,16 +1,23 @@
-"""One privacy loss on a lattice: a positive measure whose profile lies certainly above, or certainly below, the true one.
+"""One privacy loss on a lattice: a positive measure whose profile lies certainly above, or certainly below,
+the true one.
 
-Write C(y) = E[(1 - y X)+; L < inf] with X = exp(-L) and y = exp(x): the profile of a loss as a convex, decreasing function
-of y. For independent losses C_{1+2}(y) = E[C_1(y X_2)], so a measure whose C lies above (below) keeps that order in every
-composition: no other property of the measure matters. Masses are therefore built without care, by second differences of
-the law's profile, and then *certified*: the profile of the floats that came out is summed in positive arithmetic, compared
-with the law's own bounds, and the masses are scaled until it lies on the right side. docs/certificates-lattice.md,
+Write C(y) = E[(1 - y X)+; L < inf] with X = exp(-L) and y = exp(x): the profile of a loss as a convex,
+decreasing function
+of y. For independent losses C_{1+2}(y) = E[C_1(y X_2)], so a measure whose C lies above (below) keeps that
+order in every
+composition: no other property of the measure matters. Masses are therefore built without care, by second
+differences of
+the law's profile, and then *certified*: the profile of the floats that came out is summed in positive
+arithmetic, compared
+with the law's own bounds, and the masses are scaled until it lies on the right side.
+docs/certificates-lattice.md,
 sections 2 to 4.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +25,17 @@ import numpy as np
 from dptally.law import Law
 from dptally.numerics.rounding import EPS, Floats
 
-__all__ = ["ATOM_ERROR", "Spread", "Table", "lower_spread", "point_spread", "profile_at_nodes", "suffix_sums", "upper_spread"]
+__all__ = [
+    "ATOM_ERROR",
+    "Spread",
+    "Table",
+    "combined",
+    "lower_spread",
+    "point_spread",
+    "profile_at_nodes",
+    "suffix_sums",
+    "upper_spread",
+]
 
 ATOM_ERROR = 64 * EPS  # relative error allowed to the probability of a stated point mass
 BLOCK = 256  # suffix sums run over blocks of this length
@@ -29,9 +46,11 @@ SUBCELLS = 2  # profile values per cell that the lower measure looks at
 class Spread:
     """Masses ``masses[j] * exp(-tilt * step * j)`` at ``offset + step * j``, times exp(log_factor).
 
-    ``log_beyond``: log of the mass moved to +inf (upper measures). ``shift``: how far a true position may lie from the
-    stated one. ``exact``: the same masses serve as upper and lower measure, each mass known to within a relative
-    ``mass_error``.
+    ``log_beyond``: log of the mass moved to +inf (upper measures). ``shift``: how far a true position may
+    lie from the
+    stated one. ``mass_error``: relative error of the masses as they stand. ``blur``: the variance of a
+    Gaussian that
+    dominates what was done to point masses between nodes (section 7); 0 where they lie on nodes.
     """
 
     offset: float
@@ -42,9 +61,11 @@ class Spread:
     log_beyond: float = -math.inf
     shift: float = 0.0
     mass_error: float = 0.0
+    blur: float = 0.0
 
     def log_moments(self, s: Floats) -> Floats:
-        """log sum of mass_j exp(s step j), elementwise, without log_factor (a few ulps of the exponents; see ``slack``)."""
+        """log sum of mass_j exp(s step j), elementwise, without log_factor (a few ulps of the exponents; see
+        ``slack``)."""
         present = np.flatnonzero(self.masses > 0)
         if not present.size:
             return np.full(np.shape(s), -math.inf)
@@ -60,7 +81,8 @@ class Spread:
 def suffix_sums(values: Floats, rate: float) -> Floats:
     """y_i = sum over j >= i of values_j exp(-rate (j - i)), rate >= 0, by blocks.
 
-    Positive terms, each met by at most BLOCK + len/BLOCK additions: relative error <= suffix_error(len) (section 3).
+    Positive terms, each met by at most BLOCK + len/BLOCK additions: relative error <= suffix_error(len)
+    (section 3).
     """
     n = len(values)
     block = BLOCK if rate * BLOCK <= 500 else max(1, int(500 / rate))
@@ -76,21 +98,28 @@ def suffix_sums(values: Floats, rate: float) -> Floats:
         carry[row] = following
         following = inside[row, 0] + whole * following
     inside += np.multiply.outer(carry, np.exp(-rate * np.arange(block, 0, -1)))
-    return inside.reshape(-1)[:n]
+    flat: Floats = inside.reshape(-1)
+    return flat[:n]
 
 
 def suffix_error(n: int, rate: float = 0.0) -> float:
-    """Relative error of :func:`suffix_sums` for nonnegative values: one rounding per addition and eight per weight.
+    """Relative error of :func:`suffix_sums` for nonnegative values: one rounding per addition and eight per
+    weight.
 
     The exponents rate * k are at most ``rate * BLOCK`` (or 500) inside a block and rate * n over all carries.
     """
-    return EPS * (BLOCK + n / BLOCK + 12 + min(rate * BLOCK, 500.0) + rate * BLOCK) if rate * BLOCK <= 500 else EPS * (n + 1200)
+    return (
+        EPS * (BLOCK + n / BLOCK + 12 + min(rate * BLOCK, 500.0) + rate * BLOCK)
+        if rate * BLOCK <= 500
+        else EPS * (n + 1200)
+    )
 
 
 def profile_at_nodes(masses: Floats, step: float, tilt: float) -> Floats:
     """exp(tilt x_i) C(exp(x_i)) of the measure ``masses * exp(-tilt x)`` at its own nodes x_i = step * i.
 
-    C_i - C_{i+1} = (e^step - 1) D_i with D_i = sum over j > i of p_j exp(x_i - x_j): two suffix sums, nothing cancels.
+    C_i - C_{i+1} = (e^step - 1) D_i with D_i = sum over j > i of p_j exp(x_i - x_j): two suffix sums,
+    nothing cancels.
     """
     n = len(masses)
     later = np.zeros(n)
@@ -103,20 +132,58 @@ def profile_error(n: int, step: float, tilt: float) -> float:
     return suffix_error(n, (1 + tilt) * step) + suffix_error(n, tilt * step) + 8 * EPS
 
 
-def point_spread(positions: Floats, masses: Floats, offset: float, step: float, *, mass_error: float) -> Spread:
-    """Point masses that lie on the lattice (to within ``shift``, which is recorded)."""
-    index = np.rint((positions - offset) / step).astype(np.int64)
-    out = np.zeros(int(index.max()) + 1)
-    np.add.at(out, index, masses)
-    # computed node - position, plus the rounding of the node itself and of the position as stated
-    gap = float(np.max(np.abs(offset + step * index - positions)))
-    shift = 2 * gap + 6 * EPS * float(np.max(np.abs(positions)) + abs(offset))
-    return Spread(offset, step, out, shift=shift, mass_error=mass_error + 4 * EPS)
+def point_spread(positions: Floats, masses: Floats, offset: float, step: float) -> Spread:
+    """Point masses, each on its node (to within ``shift``) or divided between two nodes so that E[exp(-L)]
+    stays.
+
+    A mass at distance a above its lower node gives the share (1 - e^-a) / (1 - e^-step) to the upper node;
+    the pair of
+    shares is dominated by a Gaussian of variance pi/8 step^2 (section 7).
+    """
+    place = (positions - offset) / step
+    index = np.rint(place).astype(np.int64)
+    gap = np.abs(offset + step * index - positions)
+    between = gap > 1e-9 * step
+    index = np.where(between, np.floor(place), index).astype(np.int64)
+    above = np.clip(positions - (offset + step * index), 0.0, step)
+    share = np.where(between, np.expm1(-above) / math.expm1(-step), 0.0)
+    out = np.zeros(int(index.max()) + 2)
+    np.add.at(out, index, masses * (1 - share))
+    np.add.at(out, index + 1, masses * share)
+    shift = 2 * float(np.max(np.where(between, 0.0, gap))) + 8 * EPS * float(
+        np.max(np.abs(positions)) + abs(offset)
+    )
+    # the shares are as uncertain as the distances: that is a shift of the point mass, which is covered
+    # already
+    blur = math.pi / 8 * step * step if between.any() else 0.0
+    return Spread(offset, step, out, shift=shift, mass_error=ATOM_ERROR + 16 * EPS, blur=blur)
+
+
+def combined(parts: Sequence[tuple[Spread, int]]) -> Spread:
+    """Measures of a few nodes each, convolved one by one: positive arithmetic, two roundings per mass and step."""
+    total, error, smallest = np.ones(1), 0.0, 0.0
+    offset = shift = blur = 0.0
+    for spread, count in parts:
+        taps = np.flatnonzero(spread.masses)
+        smallest += count * math.log(float(spread.masses[taps].min()))
+        for _ in range(count):
+            grown = np.zeros(len(total) + len(spread.masses) - 1)
+            for tap in taps:
+                grown[tap : tap + len(total)] += spread.masses[tap] * total
+            total = grown
+            error += spread.mass_error + EPS * (2 + len(taps))
+        offset += spread.offset * count
+        shift += (spread.shift + 2 * EPS * abs(offset)) * count
+        blur += spread.blur * count
+    # masses that underflowed: fewer than 1e10 of them, each below 5e-324
+    lost = -math.inf if smallest > -650 else -715.0
+    return Spread(offset, parts[0][0].step, total, shift=shift, mass_error=error, blur=blur, log_beyond=lost)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A law's certified log-profile at offset + step j / SUBCELLS, j = 0 .. cells * SUBCELLS + 1: enough for both measures."""
+    """A law's certified log-profile at offset + step j / SUBCELLS, j = 0 .. cells * SUBCELLS + 1: enough for
+    both measures."""
 
     law: Law
     offset: float
@@ -130,7 +197,7 @@ class Table:
     @classmethod
     def of(cls, law: Law, offset: float, step: float, cells: int) -> Table:
         points = offset + (step / SUBCELLS) * np.arange(cells * SUBCELLS + 2)
-        lower, upper = law.log_profile(points)
+        lower, upper = law.log_profile(points.astype(np.float64))
         shift = 2 * EPS * max(abs(points[0]), abs(points[-1]))  # two roundings of a node
         bends = []
         for loss, mass in law.atoms():
@@ -156,7 +223,16 @@ class Table:
         skip = node * SUBCELLS
         bends = tuple((k - skip, mass) for k, mass in self.bends if k >= skip)
         start = self.offset + self.step * node
-        return Table(self.law, start, self.step, self.cells - node, self.lower[skip:], self.upper[skip:], bends, self.shift)
+        return Table(
+            self.law,
+            start,
+            self.step,
+            self.cells - node,
+            self.lower[skip:],
+            self.upper[skip:],
+            bends,
+            self.shift,
+        )
 
 
 def upper_spread(table: Table) -> Spread:
@@ -179,24 +255,30 @@ def upper_spread(table: Table) -> Spread:
     wanted[-1] = log_top
     need = wanted > -math.inf
     lack = float(np.max(wanted[need] - have[need]))
-    error = profile_error(cells + 1, step, tilt) + EPS * (8 + float(np.max(np.abs(wanted[need]))) + 2 * tilt * x[-1])
+    error = profile_error(cells + 1, step, tilt) + EPS * (
+        8 + float(np.max(np.abs(wanted[need]))) + 2 * tilt * x[-1]
+    )
     return Spread(table.offset, step, masses, tilt, max(lack, -1.0) + error, beyond, shift=table.shift)
 
 
 def lower_spread(table: Table, *, trimmed: bool = False) -> Spread | None:
     """A lattice measure with a profile certainly below the law's, also second order in the step (section 4).
 
-    Chords lowered by the depth c to which the profile can sag below them, then made convex by taking the greatest convex
-    minorant (clipping negative masses instead would be invalid). Losses below node 0 are gathered into it, or left out
+    Chords lowered by the depth c to which the profile can sag below them, then made convex by taking the
+    greatest convex
+    minorant (clipping negative masses instead would be invalid). Losses below node 0 are gathered into it,
+    or left out
     altogether (``trimmed``). None where no positive measure passes the check.
     """
-    law, step, cells = table.law, table.step, table.cells
+    step, cells = table.step, table.cells
     view = _Cells.of(table)
     depth = view.sag(view.chord())
     lowered = np.zeros(cells + 1)
     lowered[:-1] = depth
     alive = np.where(view.base > -math.inf, view.base, -1e4)
-    lowered[1:-1] = np.maximum(lowered[1:-1], depth[:-1] * np.exp(np.clip(alive[:-2] - alive[1:-1], -700, 700)))
+    lowered[1:-1] = np.maximum(
+        lowered[1:-1], depth[:-1] * np.exp(np.clip(alive[:-2] - alive[1:-1], -700, 700))
+    )
     if not trimmed and cells > 1:
         lowered[:2] = 0.0, depth[1]
     # C less its value at the last node is convex, below C, and ends at zero
@@ -210,7 +292,10 @@ def lower_spread(table: Table, *, trimmed: bool = False) -> Spread | None:
         return None
     log_top = log_limit
     if trimmed:  # the curve's own first line, carried on to y = 0
-        log_top = min(log_limit, float(curve[0]) + math.log1p(-math.expm1(float(curve[1] - curve[0])) / math.expm1(step)))
+        log_top = min(
+            log_limit,
+            float(curve[0]) + math.log1p(-math.expm1(float(curve[1] - curve[0])) / math.expm1(step)),
+        )
     else:
         view.open(curve)
     view.close(curve)
@@ -228,7 +313,8 @@ def lower_spread(table: Table, *, trimmed: bool = False) -> Spread | None:
 
 
 def _total_mass_line(table: Table) -> tuple[float, float]:
-    """(log of the total mass m, log of m - y at node 0), rounded down: C(y) >= m - y because Q has mass at most 1."""
+    """(log of the total mass m, log of m - y at node 0), rounded down: C(y) >= m - y because Q has mass at
+    most 1."""
     room = -math.expm1(table.offset) - table.law.infinity_mass
     log_room = math.log(room) - 4 * EPS / room if room > 0 else -math.inf
     return _log_mass(table.law, lower=True), log_room
@@ -237,7 +323,10 @@ def _total_mass_line(table: Table) -> tuple[float, float]:
 def _first_secant(table: Table) -> tuple[float, float]:
     """(log of the secant of the first subcell carried on to y = 0, log C at node 0), rounded down."""
     part = math.expm1(table.step / SUBCELLS)
-    fall = -math.expm1(min(float(table.upper[1] - table.lower[0]), 0.0)) * (1 - 8 * table.shift / part) - 16 * EPS
+    fall = (
+        -math.expm1(min(float(table.upper[1] - table.lower[0]), 0.0)) * (1 - 8 * table.shift / part)
+        - 16 * EPS
+    )
     return float(table.lower[0]) + math.log1p(max(fall, 0.0) / part) - 8 * EPS, float(table.lower[0])
 
 
@@ -247,12 +336,13 @@ def _log_mass(law: Law, *, lower: bool = False) -> float:
 
 
 def _tilt(log_profile: Floats, step: float) -> float:
-    """A tilt that keeps exp(tilt x) C(x) inside the range of doubles: its two ends level."""
+    """A tilt that keeps exp(tilt x) C(x) inside the range of doubles: half of what would level its two
+    ends."""
     finite = np.flatnonzero(log_profile > -math.inf)
     if finite.size < 2:
         return 0.0
     first, last = finite[0], finite[-1]
-    return max(0.0, -float(log_profile[last] - log_profile[first]) / (step * float(last - first)))
+    return max(0.0, -0.5 * float(log_profile[last] - log_profile[first]) / (step * float(last - first)))
 
 
 def _log_total(masses: Floats, step: float, tilt: float) -> float:
@@ -261,9 +351,11 @@ def _log_total(masses: Floats, step: float, tilt: float) -> float:
 
 
 def _masses(curve: Floats, step: float, log_top: float, tilt: float) -> Floats:
-    """Tilted masses of the greatest convex minorant of the points (0, e^log_top), (e^{x_j}, e^{curve_j}); curve ends at -inf.
+    """Tilted masses of the greatest convex minorant of the points (0, e^log_top), (e^{x_j}, e^{curve_j});
+    curve ends at -inf.
 
-    Mass at node b with neighbours a < b < c: C_b [expm1(log C_c/C_b)/expm1(x_c - x_b) - expm1(log C_a/C_b)/expm1(x_a - x_b)].
+    Mass at node b with neighbours a < b < c: C_b [expm1(log C_c/C_b)/expm1(x_c - x_b) - expm1(log
+    C_a/C_b)/expm1(x_a - x_b)].
     A point above the chord of two others is never on the minorant, so all such points are dropped at once.
     """
     keep = np.flatnonzero(curve > -math.inf)
@@ -275,7 +367,8 @@ def _masses(curve: Floats, step: float, log_top: float, tilt: float) -> Floats:
         after = np.append(curve[keep[1:]], -math.inf) - curve[keep]
         up, down = np.expm1(right), -np.expm1(left)
         relative = np.expm1(after) / up + np.expm1(np.minimum(before, 700)) / down
-        # bends within the noise of the profile are dropped too, but only every other one: the check has the last word
+        # bends within the noise of the profile are dropped too, but only every other one: the check has the
+        # last word
         noise = (4e-15 + 2 * EPS * np.abs(curve[keep])) * (1 / up + 1 / down)
         drop = relative < 0
         faint = ~drop & (relative < noise)
@@ -299,9 +392,11 @@ def _masses(curve: Floats, step: float, log_top: float, tilt: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """Lower bounds of the profile between nodes: in each subcell C lies above the extensions of both neighbouring secants.
+    """Lower bounds of the profile between nodes: in each subcell C lies above the extensions of both
+    neighbouring secants.
 
-    All values of cell j are divided by exp(base_j), base the lower log-profile at node j. Columns are the subnodes.
+    All values of cell j are divided by exp(base_j), base the lower log-profile at node j. Columns are the
+    subnodes.
     """
 
     base: Floats  # -inf where the profile may be zero
@@ -318,7 +413,8 @@ class _Cells:
         ref = np.where(base[:-1] > -math.inf, base[:-1], 0.0)[:, None]
         low = np.exp(np.minimum(table.lower[index] - ref, 700))
         up = np.exp(np.minimum(table.upper[index] - ref, 700))
-        # the floats at which the profile was taken may lie left of the exact subnodes: move up along the chord (section 4)
+        # the floats at which the profile was taken may lie left of the exact subnodes: move up along the
+        # chord (section 4)
         up[:, 1:] += np.maximum(up[:, :-1] - low[:, 1:], 0.0) * (4 * m * table.shift / step)
         y = np.exp((step / m) * np.arange(-1, m + 2))
         rise = np.diff(y)
@@ -327,12 +423,15 @@ class _Cells:
         # the very first secant starts at y = 0, where C is the total mass
         fall_left[0, 0] = low[0, 1] - math.exp(min(_log_mass(table.law) - ref[0, 0], 700))
         fall_right = (up[:, 3 : m + 3] - low[:, 2 : m + 2]) / rise[2 : m + 2]
-        # a point mass p on a subnode bends C there by p / y: the secants beyond it may be turned by as much (section 4)
+        # a point mass p on a subnode bends C there by p / y: the secants beyond it may be turned by as much
+        # (section 4)
         for k, mass in table.bends:
             if k < cells * m:
                 fall_left[k // m, k % m] += mass / y[k % m + 1] / math.exp(ref[k // m, 0])
             if k > 0:
-                fall_right[(k - 1) // m, (k - 1) % m] -= mass / y[(k - 1) % m + 2] / math.exp(ref[(k - 1) // m, 0])
+                fall_right[(k - 1) // m, (k - 1) % m] -= (
+                    mass / y[(k - 1) % m + 2] / math.exp(ref[(k - 1) // m, 0])
+                )
         left = low[:, 2 : m + 2] - fall_right * rise[1 : m + 1]
         right = low[:, 1 : m + 1] + fall_left * rise[1 : m + 1]
         return cls(base, (y[1 : m + 2] - 1.0) / (y[m + 1] - 1.0), low[:, 1 : m + 2], left, right)
@@ -347,12 +446,20 @@ class _Cells:
     def floor(self, line: Floats, rows: slice = slice(None)) -> tuple[Floats, Floats]:
         """A line below C in each subcell, about parallel to ``line``: its values at the left and right end.
 
-        For 0 <= a <= 1 the mixture a * left secant + (1 - a) * right secant is affine and below C; any a is valid. It is
+        For 0 <= a <= 1 the mixture a * left secant + (1 - a) * right secant is affine and below C; any a is
+        valid. It is
         taken so that the mixture is not negative at the right end, where ``line`` may be zero.
         """
-        low_left, low_right, left, right = self.low[rows, :-1], self.low[rows, 1:], self.left[rows], self.right[rows]
+        low_left, low_right, left, right = (
+            self.low[rows, :-1],
+            self.low[rows, 1:],
+            self.left[rows],
+            self.right[rows],
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            a = ((low_right - line[:, 1:]) - (left - line[:, :-1])) / ((low_left - left) + (low_right - right))
+            a = ((low_right - line[:, 1:]) - (left - line[:, :-1])) / (
+                (low_left - left) + (low_right - right)
+            )
             a = np.clip(np.where(np.isfinite(a), a, 0.5), 0.0, 1.0)
             a = np.where(right < 0, np.minimum(a, low_right / (low_right - right) * (1 - 4 * EPS)), a)
         return a * low_left + (1 - a) * left, a * right + (1 - a) * low_right
@@ -360,12 +467,14 @@ class _Cells:
     def sag(self, line: Floats) -> Floats:
         """How far C may lie below ``line`` in each cell (>= 0)."""
         start, stop = self.floor(line)
-        return np.maximum(0.0, np.maximum(line[:, :-1] - start, line[:, 1:] - stop).max(axis=1))
+        depth: Floats = np.maximum(line[:, :-1] - start, line[:, 1:] - stop).max(axis=1)
+        return np.maximum(0.0, depth)
 
     def open(self, curve: Floats) -> None:
         """Lower the second node until the first line, which starts on the total-mass line, passes below C.
 
-        The lowest point of the two secants of a subcell is where they meet; the subnodes bound the line as well.
+        The lowest point of the two secants of a subcell is where they meet; the subnodes bound the line as
+        well.
         """
         start = math.exp(min(float(curve[0] - self.base[0]), 0.0))
         low, left, right = self.low[0], self.left[0], self.right[0]
@@ -373,14 +482,17 @@ class _Cells:
             meet = (low[:-1] - left) / ((low[:-1] - left) + (low[1:] - right))
         meet = np.clip(np.where(np.isfinite(meet), meet, 0.5), 0.0, 1.0)
         at = np.append(self.part[:-1] + meet * np.diff(self.part), self.part[1:])
-        height = np.append(np.maximum(low[:-1] + meet * (right - low[:-1]), left + meet * (low[1:] - left)), low[1:])
+        height = np.append(
+            np.maximum(low[:-1] + meet * (right - low[:-1]), left + meet * (low[1:] - left)), low[1:]
+        )
         clear = at > 1e-9
         stop = start + float(np.min((height[clear] - start) / at[clear]))
         with np.errstate(divide="ignore"):
             curve[1] = min(float(curve[1]), float(self.base[0] + np.log(max(stop, 0.0))))
 
     def close(self, curve: Floats) -> None:
-        """End the curve at zero inside its support: from the first node that is not positive the curve is zero, and the
+        """End the curve at zero inside its support: from the first node that is not positive the curve is
+        zero, and the
         value before it is lowered until the last line passes below C."""
         dead = np.flatnonzero(~(curve > -math.inf))
         end = int(dead[0]) if dead.size else len(curve) - 1
@@ -388,7 +500,9 @@ class _Cells:
             j = end - 1
             line = self._line(np.exp(np.minimum(curve[j : j + 1] - self.base[j], 0.0)), np.zeros(1))
             start, stop = self.floor(line, slice(j, j + 1))
-            scale = float(min(1.0, np.min(start / line[:, :-1]), np.min(stop[:, :-1] / line[:, 1:-1], initial=1.0)))
+            scale = float(
+                min(1.0, np.min(start / line[:, :-1]), np.min(stop[:, :-1] / line[:, 1:-1], initial=1.0))
+            )
             if scale > 0.5:
                 curve[j] += math.log(scale)
                 break
@@ -396,7 +510,8 @@ class _Cells:
         curve[end:] = -math.inf
 
     def excess(self, logs: Floats) -> float:
-        """max of log(measure's profile / lower bound of C) over all subcells; ``logs`` is the former at the nodes."""
+        """max of log(measure's profile / lower bound of C) over all subcells; ``logs`` is the former at the
+        nodes."""
         ref = np.where(self.base > -math.inf, self.base, 0.0)[:-1]
         line = self._line(np.exp(np.minimum(logs[:-1] - ref, 700)), np.exp(np.minimum(logs[1:] - ref, 700)))
         worst = -math.inf

@@ -1,0 +1,320 @@
+"""Golden: the lattice contains exact references on every path (aligned, between nodes, cut, trimmed, gathered)."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from doubles import BrokenLaw, UniformLaw
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lattice_truths import atoms_log_delta, laplace_log_delta, response_atoms, sampled_gaussian_pair
+
+from dptally.accounting.certified import lattice
+from dptally.accounting.certified.lattice_grid import common_length, layouts, step_for
+from dptally.accounting.certified.lattice_plan import TILTS, Outline
+from dptally.accounting.certified.lattice_terms import Factor, convolve
+from dptally.accounting.certified.spread import Table, point_spread, upper_spread
+from dptally.law import Composition, Law
+from dptally.law.adjacency import Side
+from dptally.mechanisms.atomic_law import AtomicLaw
+from dptally.mechanisms.gaussian import GaussianLaw
+from dptally.mechanisms.laplace import LaplaceLaw
+from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.mechanisms.two_point import TwoPointLaw
+from dptally.numerics.normal import log_gaussian_delta
+
+
+def laplace(t: float, count: int) -> Composition:
+    return Composition.of([(LaplaceLaw(t, t), count)])
+
+
+def gaussians(mu: float, count: int) -> Composition:
+    """A Gaussian loss as ``count`` arbitrary laws: built by hand, because the family would collapse."""
+    return Composition(((GaussianLaw(mu * mu / count), count),))
+
+
+def holds(bounds: tuple[float, float], truth: object) -> bool:
+    return bool(mp.mpf(bounds[0]) <= truth <= mp.mpf(bounds[1]))  # type: ignore[operator]
+
+
+# -- Laplace: atoms on the nodes, a density between them ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("t", "k", "epsilon", "delta"),
+    [  # golden laplace.comp.delta.*
+        (2.0, 2, 1.0, "0.609522219740247799366759176163"),
+        (1.0, 3, 1.0, "0.310226047803545647008392930947"),
+        (0.5, 10, 3.0, "0.0318591134251152142984994809366"),
+        (0.05, 30, 0.4, "0.00988658589855307980748959631296"),
+        (0.2, 50, 0.0, "0.507223065309264706437627354654"),
+        (0.2, 50, 5.0, "3.03723799669290109567585558198e-4"),
+    ],
+)
+def test_laplace_golden_delta(t: float, k: int, epsilon: float, delta: str) -> None:
+    bounds = lattice.log_delta(laplace(t, k), epsilon)
+    assert holds(bounds, mp.log(mp.mpf(delta)))
+    assert bounds[1] - bounds[0] < 5e-6
+
+
+@pytest.mark.parametrize(
+    ("delta", "epsilon"), [(0.1, 2.0020224744428623), (0.01, 3.5034410165928395), (1e-4, 5.3794158889104871)]
+)
+def test_laplace_golden_epsilon(delta: float, epsilon: float) -> None:
+    low, high = lattice.epsilon(laplace(0.2, 50), math.log(delta))
+    assert low <= epsilon <= high
+    assert high - low <= 1e-6
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.floats(0.03, 4.0), st.sampled_from([2, 3, 7, 15]), st.floats(0.0, 0.97))
+def test_laplace_against_residues(t: float, k: int, share: float) -> None:
+    epsilon = share * t * k
+    assert holds(lattice.log_delta(laplace(t, k), epsilon), laplace_log_delta(t, k, epsilon))
+
+
+def test_laplace_a_thousand_times() -> None:
+    low, high = lattice.epsilon(laplace(0.1, 1000), math.log(1e-5))
+    assert 0 < high - low <= 1e-6
+    # central limit theorem, corrected: only a sanity check of the scale
+    assert 17.4 < low < 17.45
+
+
+# -- smooth losses that pretend to be arbitrary ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mu", "count"), [(1.0, 2), (1.0, 100), (3.0, 7), (0.1, 5)])
+@pytest.mark.parametrize("log_delta", [-2.5, -11.5, -60.0, -230.0])
+def test_gaussian_epsilon(mu: float, count: int, log_delta: float) -> None:
+    low, high = lattice.epsilon(gaussians(mu, count), log_delta, effort=0.25)
+    ends = np.array([low, high])
+    lower, upper = log_gaussian_delta(mu, ends)
+    assert upper[0] >= log_delta or low == 0
+    assert lower[1] <= log_delta
+    assert high - low <= 1e-4 * max(high, 0.01)
+
+
+def test_delta_of_1e_300() -> None:
+    low, high = lattice.epsilon(gaussians(1.0, 10), math.log(1e-300), effort=0.25)
+    lower, upper = log_gaussian_delta(1.0, np.array([low, high]))
+    assert upper[0] >= math.log(1e-300) >= lower[1]
+    assert high - low < 1e-3
+
+
+def test_a_delta_below_all_doubles_still_has_honest_bounds() -> None:
+    low, high = lattice.log_delta(gaussians(1.0, 4), 60.0)
+    truth = log_gaussian_delta(1.0, np.array([60.0]))
+    assert low <= truth[1][0]
+    assert high >= truth[0][0]
+    assert high < -700
+
+
+# -- the sampled Gaussian: rare large losses, both sides -----------------------------------------------------------
+
+PAIRS = [  # rate, sigma, delta: two steps against an integral in balls
+    (0.01, 1.0, 1e-10),
+    (6.5e-4, 1.488, 6e-16),
+    (1e-5, 1.0, 1e-20),
+    (0.04, 3.07, 2.4e-16),
+    (0.2, 1.27, 7e-15),
+    (1.9e-5, 1.74, 1.7e-6),
+    (1e-3, 2.0, 1e-30),
+]
+
+
+@pytest.mark.parametrize("side", list(Side))
+@pytest.mark.parametrize(("rate", "sigma", "delta"), PAIRS)
+def test_two_sampled_steps(rate: float, sigma: float, delta: float, side: Side) -> None:
+    composition = Composition.of([(SampledGaussianLaw(rate, sigma, side), 2)])
+    low, high = lattice.epsilon(composition, math.log(delta), effort=0.5)
+    remove = side is Side.REMOVE
+    assert sampled_gaussian_pair(rate, sigma, low, remove=remove)[1] >= math.log(delta)
+    if high < composition.supremum:
+        assert sampled_gaussian_pair(rate, sigma, high, remove=remove)[0] <= math.log(delta)
+    assert high - low <= 3e-5 * high
+
+
+def test_the_reference_agrees_with_the_lattice_on_delta_too() -> None:
+    law = SampledGaussianLaw(0.01, 1.0, Side.REMOVE)
+    low, high = lattice.log_delta(Composition.of([(law, 2)]), 0.8)
+    truth = sampled_gaussian_pair(0.01, 1.0, 0.8, remove=True)
+    assert low <= truth[1]
+    assert truth[0] <= high
+    assert high - low < 1e-5
+
+
+@pytest.mark.parametrize("side", list(Side))
+def test_the_listed_failure_of_one_tilt(side: Side) -> None:
+    """sigma 1.488, q 6.5e-4, six steps, delta 6e-16: one tilt cannot resolve it; cutting does."""
+    composition = Composition.of([(SampledGaussianLaw(6.5e-4, 1.488, side), 6)])
+    low, high = lattice.epsilon(composition, math.log(6e-16))
+    assert high - low <= 1e-6 * high
+    coarse = lattice.epsilon(composition, math.log(6e-16), effort=0.1)
+    assert coarse[0] <= high
+    assert low <= coarse[1]
+    reference = 0.0829926 if side is Side.REMOVE else 0.0033291
+    assert math.isclose(low, reference, rel_tol=1e-5)
+
+
+def test_all_terms_together_contain_the_whole() -> None:
+    """(light + heavy)^n by number of jumps, each with its own tilt, against one tilt without a cut."""
+    law = SampledGaussianLaw(0.02, 1.0, Side.REMOVE)
+    table = Table.of(law, math.log1p(-0.02), 2e-3, 2500)
+    spread = upper_spread(table)
+    factor = Factor.whole(spread, 5)
+    at = 1.0 - 5 * spread.offset
+    whole = convolve([factor], 0, 4.0, (at, at), TILTS, 1 << 18)
+    assert whole is not None
+    low, high, scale = whole.bounds(at)
+    parts_low = parts_high = 0.0
+    for jumps in range(6):
+        term = convolve([Factor(spread, 5, 150)], jumps, 4.0, (at, at), TILTS, 1 << 18)
+        assert term is not None
+        a, b, own = term.bounds(at)
+        parts_low += a * math.exp(own - scale)
+        parts_high += b * math.exp(own - scale)
+    assert parts_low <= high
+    assert low <= parts_high
+    assert math.isclose(parts_low, low, rel_tol=1e-8)
+    assert convolve([factor], 1, 4.0, (at, at), TILTS, 1 << 18) is None  # nothing heavy
+
+
+def test_the_plan_cuts_only_where_it_pays() -> None:
+    rare = Table.of(SampledGaussianLaw(6.5e-4, 1.488, Side.REMOVE), math.log1p(-6.5e-4), 1e-4, 6000)
+    plan = Outline.of([(upper_spread(rare), 6)]).plan(0.083)
+    assert plan.cut is not None
+    assert len(plan.tilts) >= 2
+    assert abs(plan.estimate - math.log(6e-16)) < 4
+    common = upper_spread(Table.of(GaussianLaw(0.01), -0.7, 1e-3, 1600))
+    assert Outline.of([(common, 100)]).plan(4.0).cut is None
+
+
+def test_different_sampled_laws_together() -> None:
+    parts: list[tuple[Law, int]] = [
+        (SampledGaussianLaw(1e-3, 0.5, Side.REMOVE), 5),
+        (SampledGaussianLaw(1e-4, 0.7, Side.REMOVE), 3),
+    ]
+    low, high = lattice.epsilon(Composition.of(parts), math.log(1e-12), effort=0.5)
+    single = lattice.epsilon(Composition.of(parts[:1]), math.log(1e-12), effort=0.5)
+    assert high - low <= 1e-5 * high
+    assert low >= single[0] - 1e-6  # a plan costs at least what a part of it costs
+
+
+# -- losses with few values ------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.floats(0.03, 2.0), min_size=2, max_size=7), st.floats(0.0, 0.97))
+def test_different_responses_between_nodes(epsilons: list[float], share: float) -> None:
+    composition = Composition.of([(TwoPointLaw.of_guarantee(e), 1) for e in epsilons])
+    epsilon = share * sum(epsilons)
+    bounds = lattice.log_delta(composition, epsilon, effort=0.5)
+    with mp.workdps(40):
+        assert holds(bounds, atoms_log_delta([response_atoms(e) for e in epsilons], epsilon))
+
+
+def test_a_hundred_different_responses() -> None:
+    epsilons = np.random.default_rng(1).uniform(0.05, 0.3, 100)
+    composition = Composition.of([(TwoPointLaw.of_guarantee(float(e)), 1) for e in epsilons])
+    low, high = lattice.epsilon(composition, math.log(1e-5))
+    assert 0 < high - low <= 1e-6
+    assert math.isclose(low, 9.1653854, rel_tol=1e-6)
+
+
+def test_responses_with_a_common_measure_lie_on_the_lattice() -> None:
+    composition = Composition.of([(TwoPointLaw.of_guarantee(0.1), 6), (TwoPointLaw.of_guarantee(0.25), 4)])
+    bounds = lattice.log_delta(composition, 0.7)
+    with mp.workdps(40):
+        truth = atoms_log_delta([response_atoms(0.1)] * 6 + [response_atoms(0.25)] * 4, 0.7)
+    assert holds(bounds, truth)
+    assert bounds[1] - bounds[0] < 1e-9
+
+
+def test_a_response_beside_a_gaussian() -> None:
+    """Between nodes and smooth at once: conditioning on the response gives the truth."""
+    composition = Composition(((GaussianLaw(0.5), 1), (TwoPointLaw.of_guarantee(0.3), 1)))
+    low, high = lattice.log_delta(composition, 1.7)
+    truth = mp.mpf(0)
+    for loss, probability in response_atoms(0.3):
+        truth += probability * mp.exp(mp.mpf(log_gaussian_delta(math.sqrt(0.5), np.array([1.7 - float(loss)]))[0][0]))
+    assert low - 1e-12 <= float(mp.log(truth)) <= high + 1e-12
+    assert high - low < 1e-4
+
+
+def test_mass_at_infinity_is_left_to_the_caller() -> None:
+    composition = Composition.of([(TwoPointLaw.of_guarantee(0.2, 1e-3), 3), (TwoPointLaw.of_guarantee(0.5, 1e-2), 2)])
+    bounds = lattice.log_delta(composition, 0.4)
+    with mp.workdps(40):
+        scaled = [
+            [(x, p * (1 - mp.mpf(d))) for x, p in response_atoms(e)] for e, d in [(0.2, 1e-3)] * 3 + [(0.5, 1e-2)] * 2
+        ]
+        assert holds(bounds, atoms_log_delta(scaled, 0.4))
+
+
+def test_many_values_on_one_lattice() -> None:
+    points = tuple((0.1 * k, p) for k, p in zip((-3, -1, 0, 2, 5), (0.2, 0.3, 0.2, 0.2, 0.1), strict=True))
+    bounds = lattice.log_delta(Composition.of([(AtomicLaw(points), 4)]), 0.55)
+    with mp.workdps(40):
+        truth = atoms_log_delta([[(mp.mpf(x), mp.mpf(p)) for x, p in points]] * 4, 0.55)
+    assert holds(bounds, truth)
+    assert bounds[1] - bounds[0] < 1e-10
+
+
+# -- any profile, any budget, no NaN ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("low", "high", "mass"), [(-0.5, 1.0, 0.9), (1.0, 2.0, 0.3), (-0.2, 0.3, 1.0)])
+def test_uniform_losses(low: float, high: float, mass: float) -> None:
+    law, epsilon = UniformLaw(low, high, mass), 0.4 * 3 * high
+    bounds = lattice.log_delta(Composition(((law, 3),)), epsilon)
+    truth = law.uniform_log_delta(3, epsilon)
+    assert bounds[0] - 1e-8 <= truth <= bounds[1] + 1e-8
+    assert bounds[1] - bounds[0] < 1e-4
+
+
+def test_a_small_budget_gives_a_wider_interval_that_still_holds() -> None:
+    truth = 5.3794158889104871
+    wide = lattice.epsilon(laplace(0.2, 50), math.log(1e-4), effort=2e-3)
+    assert wide[0] <= truth <= wide[1]
+    assert 1e-6 < wide[1] - wide[0] < 0.1
+
+
+def test_a_profile_with_holes_never_answers_nan() -> None:
+    bounds = lattice.log_delta(Composition(((BrokenLaw(-0.5, 1.0, 0.9), 2),)), 0.5)
+    truth = UniformLaw(-0.5, 1.0, 0.9).uniform_log_delta(2, 0.5)
+    assert bounds[0] <= truth <= bounds[1]
+    answer = lattice.epsilon(Composition(((BrokenLaw(-0.5, 1.0, 0.9), 2),)), math.log(0.05))
+    assert not any(math.isnan(x) for x in (*bounds, *answer))
+
+
+def test_nothing_to_ask() -> None:
+    assert lattice.epsilon(laplace(0.2, 50), 0.0) == (0.0, 0.0)
+    low, high = lattice.epsilon(laplace(0.2, 2), math.log(0.9))
+    assert low == high == 0.0
+
+
+def test_the_method_is_named() -> None:
+    assert lattice.method(laplace(1.0, 2)) == "tilted lattice"
+    assert lattice.method(Composition.of([(TwoPointLaw.of_guarantee(0.1), 7)])) == "binomial sum"
+
+
+def test_common_lengths_and_steps() -> None:
+    assert common_length([0.4, 0.6]) == pytest.approx(0.2)
+    assert common_length([0.4, 0.4 * math.sqrt(2)]) is None
+    assert common_length([]) is None
+    assert common_length([1.0, 1 / 61, 1 / 59]) is None
+    rows = layouts(Composition.of([(LaplaceLaw(0.2, 0.2), 3), (LaplaceLaw(0.3, 0.3), 2)]), -40.0, 0.0)
+    step = step_for(rows, 0.011)
+    assert step <= 0.011
+    assert 0.4 / step == pytest.approx(round(0.4 / step))
+    assert 0.6 / step == pytest.approx(round(0.6 / step))
+    assert step_for(layouts(gaussians(1.0, 2), -40.0, 0.0), 0.01) == 0.01
+
+
+def test_point_masses_move_by_no_more_than_is_recorded() -> None:
+    spread = point_spread(np.array([0.1, 0.3]), np.array([0.5, 0.5]), 0.1, 0.1)
+    assert spread.blur == 0
+    assert spread.shift < 1e-14
