@@ -53,6 +53,13 @@ def test_the_buffer_is_dropped_after_a_fork():
     assert mine != theirs
 
 
+def test_a_dropped_buffer_is_gone():
+    source = SystemBytes()
+    source.take(8)
+    source.drop()
+    assert (source._block, source._used) == (b"", 0)
+
+
 def test_threads_do_not_share_a_buffer():
     SYSTEM.take(1)
     before = (SYSTEM._block, SYSTEM._used)
@@ -165,6 +172,7 @@ def test_a_gaussian_proposal_beyond_the_width_is_decided_in_python_integers(monk
 def test_the_scalar_uniform_redraws_what_is_not_below_the_bound():
     assert scalar.below(Scripted(bytes([0b11100000, 0b01000000])), 6) == 2  # 7 is redrawn
     assert scalar.below(Scripted(b""), 1) == 0
+    assert noise.uniform_below(6, _source=Scripted(bytes([0b00100000]))) == 1
 
 
 def test_the_vector_uniform_redraws_what_is_left_over():
@@ -196,6 +204,7 @@ def test_integers_are_rounded_to_coarse_grids_and_wide_ones_stay_exact():
     assert grid.to_grid(np.array([5, 6]), 0).tolist() == [5, 6]
     assert grid.to_grid(1e300, -40).item() == int(1e300) << 40
     assert noise.grid_laplace(1e300, 1, F(1, 2**40)) == 1e300
+    assert grid.from_grid(-(2**1100), 0) == -math.inf
 
 
 def test_the_natural_grid_is_a_power_of_two_of_a_sixty_fourth_of_the_scale_or_less():

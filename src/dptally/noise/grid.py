@@ -124,7 +124,7 @@ def _nearest_double(value: Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 @overload
