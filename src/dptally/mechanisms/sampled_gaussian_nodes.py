@@ -231,7 +231,8 @@ class SampledGaussianNodes:
     def _decay_edges(self, theta: float, log_tolerance: float, cut: float) -> Floats:
         """Cells: coarse everywhere, fine where share(t) grows from nothing towards one."""
         left, right = self._ends(theta, log_tolerance, None)
-        coarse = _CELL * np.arange(math.floor(left / _CELL), math.ceil(min(right, cut) / _CELL) + 1)
+        cell = 0.5 * _CELL
+        coarse = cell * np.arange(math.floor(left / cell), math.ceil(min(right, cut) / cell) + 1)
         if cut < right:
             coarse = np.append(coarse[coarse < cut], cut)
         centre = 0.5 / self.scale - self.scale * (math.log(self.rate) - math.log1p(-self.rate))
@@ -267,11 +268,12 @@ class SampledGaussianNodes:
             least_k, most_k = float(table.moment[0] - table.error[0]), float(table.moment[0] + table.error[0])
         else:
             least_k, most_k = log_moment - 1e-9, log_moment + 1e-9
-        sag = width**2 / 8
-        above = np.maximum(log_f[:-1], log_f[1:]) + (1.0 + max(0.0, -zeta) * product / s**2) * sag
-        under = np.minimum(log_f[:-1], log_f[1:]) - np.maximum(0.0, zeta * product / s**2 - 1.0) * sag
-        most = np.exp(np.minimum(above + np.log(width) - least_k, 0.0))
-        least = np.exp(under + np.log(width) - most_k)
+        # log f is above its chord by at most (1 + ...) h^2/8, and its mean is below the chord's by at most its convexity h^2/12;
+        # the mean of e^chord is at most the mean of its ends, and e^(mean of log f) at most the mean of f (Jensen)
+        most = 0.5 * (np.exp(log_f[:-1] - least_k) + np.exp(log_f[1:] - least_k)) * width
+        most *= np.exp((1.0 + max(0.0, -zeta) * product / s**2) * width**2 / 8)
+        dip = np.maximum(0.0, zeta * product / s**2 - 1.0) * width**2 / 12
+        least = np.exp(0.5 * (log_f[:-1] + log_f[1:]) - dip - most_k) * width
         best = np.zeros_like(start)
         u = start[:, None]
         for shape, kappa in shapes:

@@ -159,7 +159,7 @@ def _come_near(
         if terms is None:
             break
         before, at = at, max(_solve(*terms, log_delta, guess), 0.02 * at)
-        if at > 0.9 * before:
+        if at > 0.7 * before:
             break
     return at, terms
 
@@ -229,11 +229,11 @@ def _term(
 
 
 def _solve(terms: list[_Term], rest: _Rest, log_delta: float, highest: float) -> float:
-    """About where the sum takes the target: Chernoff's bounds are a few nats above their terms. Bisection on [0, highest]."""
+    """Where Chernoff's bounds take the target, somewhat above where the sum does. Bisection on [0, highest]."""
     low, high = 0.0, highest
     for _ in range(30):
         middle = 0.5 * (low + high)
-        sizes = [term.chernoff(middle)[0] - _CHERNOFF_SLACK for term in terms]
+        sizes = [term.chernoff(middle)[0] for term in terms]
         if _log_sum([*sizes, rest.log_far(middle)[0]]) > log_delta:
             low = middle
         else:
