@@ -115,9 +115,9 @@ def test_bounds_that_are_reversed_or_no_numbers(call, bounds):
 
 def test_bounds_that_integers_cannot_meet_or_that_are_too_wide():
     with pytest.raises(InvalidArgument, match="two integers"):
-        bounded_sum(lower=0.2, upper=1.5)
+        bounded_sum(np.array([1, 2]), lower=0.2, upper=1.5)
     with pytest.raises(InvalidArgument, match="2\\^62"):
-        bounded_sum(lower=0, upper=2**63)
+        bounded_sum(np.array([1, 2]), lower=0, upper=2**63, scale=2**60)
 
 
 @pytest.mark.parametrize("call", [bounded_sum, mean, histogram, mode, bits])

@@ -55,34 +55,37 @@ def test_counts(no_noise):
 def test_the_exact_sum_moves_by_no_more_than_the_sensitivity(records, lower, width, adjacency):
     """The statement that float sums break: in grid steps, for every neighbour, by exact arithmetic."""
     upper = lower + width
-    inside = total._range(lower, upper, integers=False)
+    inside = total._range(F(lower), F(upper), integers=False)
+    step = F(2) ** inside.exponent
     if adjacency is ADD_REMOVE:
-        move, neighbour = max(abs(inside.lower), abs(inside.upper)), [*records, 1e300]
+        sensitivity, neighbour = max(abs(F(lower)), abs(F(upper))), [*records, 1e300]
     else:
-        move, neighbour = inside.upper - inside.lower, [1e300, *records[1:]]
+        sensitivity, neighbour = F(upper) - F(lower), [1e300, *records[1:]]
     sums = [total._exact_sum(np.array(x), inside) for x in (records, neighbour)]
-    assert abs(sums[0] - sums[1]) <= move
+    assert abs(sums[0] - sums[1]) * step <= sensitivity
     for onto in (-20, -3, 0, 2):
         coarse = [grid.rescaled(s, inside.exponent, onto) for s in sums]
-        assert abs(coarse[0] - coarse[1]) <= math.ceil(move * inside.step / F(2) ** onto)
-    assert F(lower) <= inside.lower * inside.step
-    assert inside.upper * inside.step <= F(upper)
+        assert abs(coarse[0] - coarse[1]) <= math.ceil(sensitivity / F(2) ** onto)
+    assert F(lower) <= inside.lower * step
+    assert inside.upper * step <= F(upper)
 
 
 def test_a_float_sum_would_break_where_ours_does_not():
     """A large record and many small ones: added in floats the result depends on their order."""
     records = np.array([1e12] + [1e-4] * 1000)
-    inside = total._range(0, 1e12, integers=False)
+    inside = total._range(F(0), F(1e12), integers=False)
     forwards, backwards = total._exact_sum(records, inside), total._exact_sum(records[::-1], inside)
     assert forwards == backwards
-    assert abs(forwards * inside.step - sum(map(F, records.tolist()))) <= 1001 * inside.step / 2
+    step = F(2) ** inside.exponent
+    assert abs(forwards * step - sum(map(F, records.tolist()))) <= 1001 * step / 2
     assert sum(records.tolist()[1:], start=1e12) != sum(records.tolist()[1:]) + 1e12
 
 
 def test_sums_are_clipped_exact_and_typed(no_noise):
     options = {"lower": -3, "upper": 5, "adjacency": ADD_REMOVE, "scale": 8}
     assert release.bounded_sum([9, -9, 1], **options).value == 3
-    assert isinstance(release.bounded_sum([9, -9, 1], **options).value, int)
+    assert isinstance(release.bounded_sum([9, -9, 1], **options).value, float)
+    assert isinstance(release.bounded_sum([9, -9, 1], **options, grid=1).value, int)
     assert release.bounded_sum([9.0, math.inf, -math.inf], **options).value == 7.0
     assert release.bounded_sum(np.array([200, 3], dtype=np.uint8), **options).value == 8
     assert release.bounded_sum(np.array([2**64 - 1], dtype=np.uint64), **options).value == 5
@@ -101,6 +104,17 @@ def test_the_mechanism_of_a_sum_follows_adjacency_and_grid():
     natural = release.bounded_sum([1.5], lower=0, upper=0.3, adjacency=ADD_REMOVE, sigma=0.7).mechanism
     step = noise.natural_grid(0.3)
     assert natural == DiscreteGaussian(float(F(0.7) / step), math.ceil(F(0.3) / step))
+
+
+def test_one_record_of_another_type_changes_nothing_for_the_rest(no_noise):
+    """Bounds between integers: a list of integers and the same list with one float are treated alike."""
+    options = {"lower": 0.25, "upper": 3.5, "adjacency": ADD_REMOVE, "grid": F(1, 8)}
+    integers = release.bounded_sum([0, 1, 9], **options, scale=1)
+    mixed = release.bounded_sum([0, 1, 9, 0.5], **options, scale=1)
+    assert mixed.value - integers.value == 0.5
+    assert mixed.mechanism == integers.mechanism
+    means = [release.mean(x, **options, scale=1, count_scale=1) for x in ([0, 1, 9], [0.0, 1.0, 9.0])]
+    assert means[0] == means[1]
 
 
 def test_means(no_noise):

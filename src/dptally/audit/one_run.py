@@ -1,9 +1,9 @@
 """The one-run audit: many canaries, each in or out by a fair coin, one run, and a guess for each.
 
-[Steinke, Nasr, Jagielski 2023, Privacy auditing with one (1) training run, Thm. 5.2]: if the run is (epsilon,
-delta)-DP under adding or removing one canary, r guesses among m canaries are right v times or more with
-probability at most P(W >= v) + 2 m delta max over i of P(v - i <= W < v) / i,  W binomial of r trials and
-chance e^eps / (1 + e^eps).
+[Steinke, Nasr, Jagielski 2023, Privacy auditing with one (1) training run, main result for approximate DP]:
+if the run is (epsilon, delta)-DP under adding or removing one canary, r guesses among m canaries are right v
+times or more with probability at most P(W >= v) + 2 m delta max over i of P(v - i <= W < v) / i, with W
+binomial of r trials and chance e^eps / (1 + e^eps).
 """
 
 from __future__ import annotations

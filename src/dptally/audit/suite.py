@@ -100,7 +100,7 @@ def _releases_with_laplace() -> tuple[Case, ...]:
         _release("count", lambda x: release.count(x, scale=0.5), [0, 0], [0, 0, 0]),
         _release(
             "bounded_sum",
-            lambda x: release.bounded_sum(x, lower=-3, upper=5, adjacency=ADD_REMOVE, scale=2.5),
+            lambda x: release.bounded_sum(x, lower=-3, upper=5, adjacency=ADD_REMOVE, scale=2.5, grid=1),
             [1, 4],
             [1, 4, 9],
         ),

@@ -36,7 +36,11 @@ def vector(name: str, data: object) -> Vector:
 
 
 def numeric(name: str, data: object) -> Vector:
-    """A vector of integers (booleans are 0 and 1) or of floats without NaN; infinities are for clipping."""
+    """A vector of integers (booleans are 0 and 1) or of floats without NaN; infinities are for clipping.
+
+    A list has no type of its own. Its numbers are taken as doubles, for the type that numpy would infer
+    depends on the values, and one record more could change how all are treated.
+    """
     array = vector(name, data)
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
@@ -47,7 +51,7 @@ def numeric(name: str, data: object) -> Vector:
             raise InvalidType(name, "a column of doubles, singles or integers", array.dtype.name)
         if np.isnan(array).any():
             raise InvalidArgument(name, "free of NaN and of missing values", "a column with some")
-    return array
+    return array if hasattr(data, "__array__") else array.astype(np.float64)
 
 
 def flags(name: str, data: object) -> NDArray[np.bool_]:
@@ -66,11 +70,11 @@ def categorical(name: str, data: object, categories: Sequence[Hashable]) -> NDAr
     """The position of each record's value in ``categories``; a value that was not declared is refused."""
     array = vector(name, data)
     place = {category: i for i, category in enumerate(categories)}
-    distinct, codes = _distinct(array)
     try:
-        known = np.array([place.get(value, -1) for value in distinct], dtype=np.int64)
+        distinct, codes = _distinct(array)
     except TypeError:
         raise InvalidType(name, "a column of hashable values", array.dtype.name) from None
+    known = np.array([place.get(value, -1) for value in distinct], dtype=np.int64)
     if (known < 0).any():
         raise InvalidArgument(name, "a column of the declared categories only", "a column with others")
     return known[codes]
@@ -81,10 +85,7 @@ def _distinct(array: Vector) -> tuple[list[Any], NDArray[np.int64]]:
         values, codes = np.unique(array, return_inverse=True)
         return values.tolist(), codes
     seen: dict[Any, int] = {}
-    try:
-        codes = np.array([seen.setdefault(_key(x), len(seen)) for x in array.tolist()], dtype=np.int64)
-    except TypeError:
-        raise InvalidType("data", "a column of hashable values", array.dtype.name) from None
+    codes = np.array([seen.setdefault(_key(x), len(seen)) for x in array.tolist()], dtype=np.int64)
     return list(seen), codes
 
 

@@ -40,23 +40,27 @@ class _Range:
     upper: int
     exponent: int
 
-    @property
-    def step(self) -> Fraction:
-        return parameters.two_to(self.exponent)
 
-
-def _range(lower: Exact, upper: Exact, integers: bool) -> _Range:
-    """The finest grid on which the bounds need no more than 53 bits; steps of 1 for a column of integers."""
+def _bounds(lower: Exact, upper: Exact) -> tuple[Fraction, Fraction]:
     low, high = parameters.rational("lower", lower), parameters.rational("upper", upper)
     if not low < high:
         raise InvalidArgument("lower, upper", "ordered (lower < upper)", (lower, upper))
+    return low, high
+
+
+def _range(low: Fraction, high: Fraction, integers: bool) -> _Range:
+    """The finest grid on which the bounds need no more than 53 bits; steps of 1 for a column of integers.
+
+    It serves to add exactly. The account and the grid of the noise come from the declared bounds alone, which
+    contain this range.
+    """
     largest = max(abs(low), abs(high))
     exponent = 0 if integers else largest.numerator.bit_length() - largest.denominator.bit_length() - 52
     inside = _Range(grids.ceil_steps(low, exponent), grids.floor_steps(high, exponent), exponent)
     if not inside.lower < inside.upper:
-        raise InvalidArgument("lower, upper", "wide enough to hold two integers", (lower, upper))
+        raise InvalidArgument("lower, upper", "wide enough to hold two integers", (low, high))
     if not (inside.lower > -_WIDEST and inside.upper < _WIDEST):
-        raise InvalidArgument("lower, upper", "below 2^62 for a column of integers", (lower, upper))
+        raise InvalidArgument("lower, upper", "below 2^62 for a column of integers", (low, high))
     return inside
 
 
@@ -87,13 +91,10 @@ def _adjacency(adjacency: object) -> Adjacency:
     return adjacency
 
 
-def _grid_for(chosen: Additive, sensitivity: Fraction, grid: Exact | None, integers: bool) -> Additive:
+def _grid_for(chosen: Additive, sensitivity: Fraction, grid: Exact | None) -> Additive:
     """The noise on the grid that was asked for, or on one fine beside both the noise and the sensitivity."""
-    if grid is not None:
-        return chosen.on_grid(parameters.power_of_two("grid", grid))
-    natural = noise.natural_grid(min(chosen.parameter, sensitivity))
-    natural = max(natural, Fraction(1)) if integers else natural
-    return chosen.on_grid(parameters.power_of_two("grid", natural))
+    step = noise.natural_grid(min(chosen.parameter, sensitivity)) if grid is None else grid
+    return chosen.on_grid(parameters.power_of_two("grid", step))
 
 
 def _value(steps: int, exponent: int) -> int | float:
@@ -113,21 +114,20 @@ def bounded_sum(
     """The sum of the records clipped to [lower, upper], with discrete noise on a fixed grid.
 
     Sensitivity: max(|lower|, |upper|) under ADD_REMOVE, upper - lower under REPLACE, in grid steps rounded
-    up. ``scale`` and ``sigma`` are in the data's units. The grid is a power of two; by default about a
-    hundredth of the smaller of noise and sensitivity, and at least 1 for a column of integers.
+    up. ``scale`` and ``sigma`` are in the data's units. The grid is a power of two, by default about a
+    hundredth of the smaller of noise and sensitivity; on a grid of 1 or coarser the result is an integer.
 
     >>> ages = [34, 51, 29]
     >>> bounded_sum(ages, lower=0, upper=100, adjacency=ADD_REMOVE, scale=200).mechanism
     DiscreteLaplace(scale=200.0, sensitivity=100)
     """
     chosen, which = additive(scale, sigma), _adjacency(adjacency)
-    records = column.numeric("data", data)
-    integers = records.dtype.kind != "f"
-    inside = _range(lower, upper, integers)
-    move = max(abs(inside.lower), abs(inside.upper)) if which is ADD_REMOVE else inside.upper - inside.lower
-    sensitivity = move * inside.step
-    chosen = _grid_for(chosen, sensitivity, grid, integers)
+    low, high = _bounds(lower, upper)
+    sensitivity = max(abs(low), abs(high)) if which is ADD_REMOVE else high - low
+    chosen = _grid_for(chosen, sensitivity, grid)
     mechanism = chosen.mechanism(grids.ceil_steps(sensitivity, chosen.exponent))
+    records = column.numeric("data", data)
+    inside = _range(low, high, integers=records.dtype.kind != "f")
     exact = grids.rescaled(_exact_sum(records, inside), inside.exponent, chosen.exponent)
     return Released(_value(chosen.add(exact), chosen.exponent), mechanism, "bounded sum", which)
 
@@ -162,18 +162,18 @@ def mean(
     elif count_scale is not None or count_sigma is not None:
         required = "left out under REPLACE: the count is public"
         raise InvalidArgument("count_scale, count_sigma", required, (count_scale, count_sigma))
-    records = column.numeric("data", data)
-    inside = _range(lower, upper, integers=records.dtype.kind != "f")
-    # distances from the middle, in half steps so that the middle is one: each is at most the width in size
-    width, exponent = inside.upper - inside.lower, inside.exponent - 1
-    sensitivity = (width if which is ADD_REMOVE else 2 * width) * parameters.two_to(exponent)
-    chosen = _grid_for(chosen, sensitivity, grid, integers=False)
+    low, high = _bounds(lower, upper)
+    sensitivity = (high - low) / 2 if which is ADD_REMOVE else high - low
+    chosen = _grid_for(chosen, sensitivity, grid)
     mechanism = chosen.mechanism(grids.ceil_steps(sensitivity, chosen.exponent))
     plan = mechanism if counting is None else mechanism + counting.mechanism(1)
+    records = column.numeric("data", data)
+    inside = _range(low, high, integers=records.dtype.kind != "f")
+    # distances from the middle of the range, in half steps so that the middle is one of them
+    exponent = inside.exponent - 1
     centred = 2 * _exact_sum(records, inside) - (inside.lower + inside.upper) * len(records)
     noisy = chosen.add(grids.rescaled(centred, exponent, chosen.exponent))
     total = noisy * parameters.two_to(chosen.exponent)
     number = len(records) if counting is None else max(1, counting.add(len(records)))
     middle = (inside.lower + inside.upper) * parameters.two_to(exponent)
-    estimate = min(max(middle + total / number, inside.lower * inside.step), inside.upper * inside.step)
-    return Released(float(estimate), plan, "mean", which)
+    return Released(float(min(max(middle + total / number, low), high)), plan, "mean", which)
