@@ -1,0 +1,105 @@
+"""``make papers``: every figure and table of the founding papers, redone, on one self-contained page."""
+
+from __future__ import annotations
+
+import base64
+import html
+import time
+
+import adp
+import gdpt
+import mironov
+import zcdp_notes
+from exhibit import BUILD, Exhibit, Paper, Table
+
+import dptally as dp
+
+STYLE = """
+body { font: 16px/1.5 Georgia, serif; color: #111; background: #fff;
+       max-width: 74rem; margin: 2rem auto; padding: 0 1rem; }
+h1, h2, h3, th, nav, .verdict { font-family: Helvetica, Arial, sans-serif; }
+h2 { border-bottom: 2px solid #111; margin-top: 3rem; } h3 { margin-top: 2.2rem; }
+img { max-width: 100%; height: auto; border: 1px solid #ddd; }
+table { border-collapse: collapse; font-size: 13px; margin: 0.7rem 0; display: block; overflow-x: auto; }
+th, td { border: 1px solid #ccc; padding: 0.2rem 0.5rem; text-align: right; }
+th:first-child, td:first-child { text-align: left; }
+th { background: #f2f2f2; } caption { text-align: left; font-style: italic; }
+dt { font-weight: bold; } dd { margin: 0 0 0.5rem 1.5rem; } code { font-size: 90%; }
+.verdict { font-size: 13px; padding: 0.1rem 0.5rem; border: 1px solid #111; border-radius: 3px; }
+.unsafe { background: #111; color: #fff; } .corrected, .not { background: #ddd; }
+"""
+
+INTRODUCTION = """
+<p>dptally grew out of these papers and lecture notes. This page redoes every figure and table that they
+contain, from the library's public names. Where a document is wrong, the page says so, and says what is right.
+Formulas that are kept only to show what a document claims live in the scripts beside this page and are named
+"as printed", "misplaced" or "exchanged"; the library does not have them. The documents themselves are not
+reprinted here: the pictures are ours.</p>
+<p>Verdicts: <b>confirmed</b>, we get the same; <b>corrected</b>, the finding stands but a statement in it
+does not; <b>unsafe</b>, following it as printed claims privacy that is not there; <b>not reproducible</b>,
+its parts contradict each other.</p>
+"""
+
+
+def badge(exhibit: Exhibit) -> str:
+    return f'<span class="verdict {exhibit.verdict.split()[0]}">{exhibit.verdict}</span>'
+
+
+def table_html(table: Table) -> str:
+    caption = f"<caption>{table.caption}</caption>" if table.caption else ""
+    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)
+    rows = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in table.rows)
+    return f"<table>{caption}<tr>{head}</tr>{rows}</table>"
+
+
+def exhibit_html(exhibit: Exhibit) -> str:
+    parts = [f'<section id="{exhibit.name}"><h3>{exhibit.title} {badge(exhibit)}</h3>']
+    if exhibit.picture is not None:
+        data = base64.b64encode(exhibit.png()).decode("ascii")
+        parts.append(f'<img alt="{html.escape(exhibit.title)}" src="data:image/png;base64,{data}">')
+    said = (
+        ("The paper", exhibit.paper),
+        ("What we get", exhibit.ours),
+        ("Where they differ, and why", exhibit.differs),
+        ("Chosen by us", exhibit.chosen),
+    )
+    parts.append("<dl>" + "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in said if text) + "</dl>")
+    parts += [table_html(table) for table in exhibit.tables]
+    return "\n".join([*parts, "</section>"])
+
+
+def page(papers: tuple[Paper, ...]) -> str:
+    contents = "".join(
+        f'<li><a href="#{paper.name}">{paper.title}</a><ul>'
+        + "".join(f'<li><a href="#{e.name}">{e.title}</a> {badge(e)}</li>' for e in paper.exhibits)
+        + "</ul></li>"
+        for paper in papers
+    )
+    body = "\n".join(
+        f'<h2 id="{paper.name}">{paper.title}</h2><p><i>{paper.source}</i></p><p>{paper.summary}</p>'
+        + "\n".join(exhibit_html(e) for e in paper.exhibits)
+        for paper in papers
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        "<title>The founding papers, reproduced and corrected</title>"
+        f"<style>{STYLE}</style></head><body><h1>The founding papers, reproduced and "
+        f"corrected</h1>{INTRODUCTION}"
+        f"<nav><ul>{contents}</ul></nav>{body}<hr><p>dptally {dp.__version__}</p></body></html>\n"
+    )
+
+
+def papers() -> tuple[Paper, ...]:
+    return tuple(module.paper() for module in (adp, zcdp_notes, mironov, gdpt))
+
+
+def main() -> None:
+    start = time.perf_counter()
+    BUILD.mkdir(parents=True, exist_ok=True)
+    path = BUILD / "index.html"
+    path.write_text(page(papers()), encoding="utf-8")
+    print(f"{path} ({path.stat().st_size / 1e6:.1f} MB, {time.perf_counter() - start:.0f} s)")
+
+
+if __name__ == "__main__":
+    main()
