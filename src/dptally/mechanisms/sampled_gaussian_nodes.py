@@ -133,17 +133,13 @@ class SampledGaussianNodes:
         """Nodes that represent phi(u), |u| <= reach, to exp(log_tolerance); None where that needs too many."""
         s, zeta = self.scale, self.order(theta)
         left, right = self._ends(theta, log_tolerance, None)
-        grid = _CELL * np.arange(math.floor(left / _CELL), math.ceil(right / _CELL) + 1)
-        if len(grid) > _MAX_NODES:
+        if (right - left) > 0.25 * _MAX_NODES:
             return None
-        log_a, share = self.log_a(grid), self.share(grid)
-        log_f = -0.5 * grid * grid + zeta * log_a - _HALF_LOG_TAU
+        grid = _CELL * np.arange(math.floor(left / _CELL), math.ceil(right / _CELL) + 1)
+        log_f = -0.5 * grid * grid + zeta * self.log_a(grid) - _HALF_LOG_TAU
         top = float(log_f.max())
         log_mass = top + math.log(np.exp(log_f - top).sum() * _CELL)  # close to K; the certified K comes below
-        middle = np.minimum(0.25, share[1:] * (1 - share[:-1]))  # sup of s(1-s) on a cell
-        curvature = 1.0 + max(0.0, -zeta) * middle / (s * s)
-        cell_log = np.maximum(log_f[:-1], log_f[1:]) + curvature * (_CELL**2 / 8) + math.log(_CELL)
-        step = self._step(grid, cell_log, middle, zeta, reach, log_tolerance, log_mass)
+        step = self._step(left, right, zeta, reach, log_tolerance, log_mass)
         if (right - left) / step > _MAX_NODES:
             return None
         t = step * np.arange(math.floor(left / step), math.ceil(right / step) + 1)
@@ -175,30 +171,36 @@ class SampledGaussianNodes:
             centre=sign * centre,
         )
 
-    def _step(
-        self, grid: Floats, cell_log: Floats, middle: Floats, zeta: float, reach: float, log_tolerance: float, log_mass: float
-    ) -> float:
+    def _step(self, left: float, right: float, zeta: float, reach: float, log_tolerance: float, log_mass: float) -> float:
         """The largest step whose trapezoid error at |u| <= reach is certainly below the tolerance.
 
-        On Im t = a, with angle = a/s: |A(t+ia)| <= A for zeta >= 0 and A^2 - |A(t+ia)|^2 = 2 A^2 s(1-s)(1 - cos angle)
-        exactly; arg A(t+ia) grows with t, so the right end of a cell bounds it.
+        On Im t = a, with angle = a/s: |A(t+ia)| <= A for zeta >= 0 and A^2 - |A(t+ia)|^2 = 2 A^2 share(1-share)(1 - cos angle)
+        exactly; arg A(t+ia) grows with t, so the right end of a cell bounds it, and it is at most the angle. The cells reach
+        so far to the right that what lies beyond is negligible even with the factor e^{reach angle}.
         """
         s = self.scale
-        offers = np.concatenate((s * np.array([0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5]), [0.5, 1.0, 2.0, 3.0, 4.5, 6.0]))
-        a = np.unique(offers[offers <= 2.5 * s])[:, None]
+        offers = np.concatenate((s * np.array([0.01, 0.03, 0.08, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5]), [0.5, 1.0, 2.0, 3.0, 4.5, 6.0]))
+        offers = np.unique(offers[offers <= 2.5 * s])
+        a = offers[(offers * reach / s <= 3000.0) | (offers == offers[0])][:, None]
         angle = a / s
-        share = self.share(grid)[1:]
+        most = float(angle[-1, 0]) * reach + 0.5 * float(a[-1, 0]) ** 2 + max(0.0, -zeta) * 1.2
+        # at max(right, zeta/s) the normal tail that bounds the mass is below the tolerance; d further it has fallen by e^{-d^2/2}
+        far = max(right, zeta / s) + math.sqrt(2 * (most - log_tolerance))
+        grid = _CELL * np.arange(math.floor(left / _CELL), math.ceil(far / _CELL) + 1)
+        log_f = -0.5 * grid * grid + zeta * self.log_a(grid) - _HALF_LOG_TAU
+        share = self.share(grid)
+        middle = np.minimum(0.25, share[1:] * (1 - share[:-1]))  # sup of share(1-share) on a cell
+        cell_log = np.maximum(log_f[:-1], log_f[1:]) + (1.0 + max(0.0, -zeta) * middle / s**2) * (_CELL**2 / 8) + math.log(_CELL)
+        share = share[1:]
         argument = np.arctan2(share * np.sin(angle), 1 - share + share * np.cos(angle))
         exponent = cell_log - log_mass + reach * argument
         if zeta < 0:
-            shrink = 2 * middle * (1 - np.cos(angle))
-            exponent = exponent + 0.5 * zeta * np.log1p(-shrink)  # shrink <= sin(angle/2)^2 < 1
+            exponent = exponent + 0.5 * zeta * np.log1p(-2 * middle * (1 - np.cos(angle)))
         peak = exponent.max(axis=1, keepdims=True)
         log_n = peak[:, 0] + np.log(np.exp(exponent - peak).sum(axis=1)) + 0.5 * a[:, 0] ** 2
-        # mass outside the grid is below the tolerance and its argument below the angle
-        log_n = np.logaddexp(log_n, log_tolerance + reach * angle[:, 0] + 0.5 * a[:, 0] ** 2 + 1.0)
-        if zeta < 0:
-            log_n = np.logaddexp(log_n, log_tolerance + reach * angle[:, 0] + 0.5 * a[:, 0] ** 2 + zeta * np.log(np.cos(0.5 * angle[:, 0])))
+        # left of the cells the mass is below the tolerance, and both factors are below those of the first cell
+        first = (exponent - (cell_log - log_mass))[:, 0] + 0.5 * a[:, 0] ** 2
+        log_n = np.logaddexp(log_n, np.logaddexp(log_tolerance + first, log_tolerance))
         steps = 2 * math.pi * a[:, 0] / (math.log(2.0) + log_n - log_tolerance + 0.1)
         best = min(0.5, float(steps.max()))
         return max(math.floor(best * 4096), 1) / 4096.0

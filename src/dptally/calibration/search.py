@@ -1,0 +1,186 @@
+"""Find the parameter at the edge of what a target allows, on its safe side.
+
+The searched parameter may make a plan more private as it grows (noise) or less (steps, rate); which of the two is found by
+asking. Every answer that is returned was itself asked: its certified upper bound meets the target.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dptally import checks
+from dptally.calibration.targets import Target, target
+from dptally.errors import CannotCalibrate, InvalidArgument, InvalidType
+from dptally.mechanisms import Mechanism
+
+__all__ = ["calibrate"]
+
+_CLOSE = 1e-10  # the relative distance between the last value that meets the target and the first that does not
+_MOST_DOUBLINGS = 200
+
+
+def calibrate(
+    make: Callable[[float], Mechanism],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    mu: float | None = None,
+    tpr: float | None = None,
+    fpr: float | None = None,
+    advantage: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+) -> float:
+    """The parameter x at the edge of the target for the plan ``make(x)``, certainly on its safe side.
+
+    The smallest x where growing x adds privacy (noise), the largest where it costs privacy (steps, rates; integers where
+    ``make`` takes only integers). ``low`` and ``high`` limit the search. Raises CannotCalibrate where no value will do.
+
+    >>> import dptally as dp
+    >>> sigma = calibrate(lambda s: dp.Gaussian(s), epsilon=1.0, delta=1e-5)
+    >>> round(sigma, 9), dp.Gaussian(sigma).epsilon(delta=1e-5) <= 1.0
+    (3.730631635, True)
+    """
+    if not callable(make):
+        raise InvalidType("make", "a function of one number that returns a mechanism", make)
+    goal = target(epsilon, delta, mu, tpr, fpr, advantage)
+    search = _Search(make, goal, *_limits(low, high))
+    good, bad = search.bracket()
+    return search.narrowed(good, bad)
+
+
+def _limits(low: float | None, high: float | None) -> tuple[float, float]:
+    least = 0.0 if low is None else checks.nonnegative("low", low)
+    most = math.inf if high is None else checks.positive("high", high)
+    if not least < most:
+        raise InvalidArgument("low, high", "ordered (low < high)", (low, high))
+    return least, most
+
+
+class _Search:
+    """Asks make(x) and remembers: a parameter is asked once."""
+
+    def __init__(self, make: Callable[[float], Mechanism], goal: Target, low: float, high: float) -> None:
+        self.make = make
+        self.goal = goal
+        self.low, self.high = low, high
+        self.whole = False
+        self.asked: dict[float, float] = {}
+
+    def excess(self, x: float) -> float:
+        """Above zero where make(x) misses the target; the logarithm of measure/bound, which is nearly linear in log x."""
+        if x not in self.asked:
+            value = self.goal.measure(self.plan(x))
+            bound = self.goal.bound
+            if value <= bound:
+                self.asked[x] = math.log(max(value, 1e-300) / bound) if 0 < bound and value < bound else 0.0
+                self.asked[x] = min(self.asked[x], -5e-324)
+            else:
+                self.asked[x] = math.log(value / bound) if bound > 0 else math.inf
+        return self.asked[x]
+
+    def plan(self, x: float) -> Mechanism:
+        plan = self.make(int(x) if self.whole else x)
+        if not isinstance(plan, Mechanism):
+            raise InvalidType("make", "a function that returns a mechanism", plan)
+        return plan
+
+    def allowed(self, x: float) -> bool:
+        """Whether make accepts x; switches to integers if floats are refused."""
+        if not self.low <= x <= self.high or (self.whole and x < 1):
+            return False
+        try:
+            self.plan(x)
+        except InvalidType:
+            if self.whole:
+                raise
+            self.whole = True
+            return self.allowed(float(round(x)))
+        except InvalidArgument:
+            return False
+        return True
+
+    def start(self) -> float:
+        """A value that make accepts: 1 where it lies within the limits, else their (geometric) middle."""
+        middle = math.sqrt(self.low * self.high) if 0 < self.low and self.high < math.inf else None
+        for x in (1.0, middle, self.low or None, self.high if self.high < math.inf else None, 0.5, 0.1, 0.01, 100.0):
+            if x is not None and self.allowed(x):
+                return x
+        raise CannotCalibrate("make() accepts none of the values that were tried; give low= and high=")
+
+    def bracket(self) -> tuple[float, float]:
+        """(a value that meets the target, a neighbouring value on the other side that does not)."""
+        x = self.start()
+        met = self.excess(x) < 0
+        up, down = self._moved(x, 2.0), self._moved(x, 0.5)
+        other = up if up is not None else down
+        if other is None:
+            raise CannotCalibrate(f"only one value of the parameter, {x:g}, is accepted; give low= and high=")
+        grows = (self.excess(other) > self.excess(x)) == (other > x) if self.excess(other) != self.excess(x) else self._grows(x)
+        factor = 2.0 if met == grows else 0.5  # towards the edge
+        for _ in range(_MOST_DOUBLINGS):
+            following = self._moved(x, factor)
+            if following is None:
+                break
+            if (self.excess(following) < 0) != met:
+                return (x, following) if met else (following, x)
+            x = following
+        if met:  # the whole side meets the target: the limit itself is the answer
+            return x, x
+        raise CannotCalibrate(
+            f"no value of the parameter certainly gives {self.goal.text}: at {x:.6g} it is "
+            f"{math.exp(min(self.excess(x), 700.0)) * self.goal.bound:.6g}; change the target or the plan"
+        )
+
+    def _grows(self, x: float) -> bool:
+        """Whether the measure grows with x, looked for further away where it is flat nearby."""
+        for factor in (16.0, 1 / 16.0, 256.0, 1 / 256.0):
+            other = self._moved(x, factor)
+            if other is not None and self.excess(other) != self.excess(x):
+                return (self.excess(other) > self.excess(x)) == (other > x)
+        return False
+
+    def _moved(self, x: float, factor: float) -> float | None:
+        """x times the factor; the limit, if that is what lies in between; None where nothing lies there."""
+        moved = x * factor
+        if self.whole:
+            moved = float(math.ceil(moved) if factor > 1 else math.floor(moved))
+        for candidate in (moved, min(max(moved, self.low), self.high), 1.0):
+            if candidate != x and (candidate > x) == (factor > 1) and min(x, moved) <= candidate <= max(x, moved) and self.allowed(candidate):
+                return candidate
+        return None
+
+    def narrowed(self, good: float, bad: float) -> float:
+        """Bracketed secant steps in log x, pulled inside; ends when the two are neighbours."""
+        side = 0
+        for _ in range(200):
+            if good == bad or abs(bad - good) <= (1.0 if self.whole else _CLOSE * abs(good)):
+                break
+            x = self._next(good, bad, side)
+            if x in (good, bad):
+                break
+            if self.excess(x) < 0:
+                side = side + 1 if side > 0 else 1
+                good = x
+            else:
+                side = side - 1 if side < 0 else -1
+                bad = x
+        return int(good) if self.whole else good
+
+    def _next(self, good: float, bad: float, side: int) -> float:
+        """Where the secant of the excess meets zero; once near, a step just beyond it so that both ends close in."""
+        g, b = self.excess(good), self.excess(bad)
+        share = g / (g - b) if math.isfinite(b) and b > g else 0.5
+        if abs(side) >= 2:  # the same end moved twice: overshoot towards the other
+            share = share + 0.5 * (1 - share) if side > 0 and share > 0.5 else share
+            share = min(max(share * (4.0 if side > 0 else 0.25) if share < 0.5 else 1 - (1 - share) * (0.25 if side > 0 else 4.0), 0.02), 0.98)
+        width = abs(math.log(bad / good)) if good > 0 and bad > 0 else 1.0
+        nudge = 0.4 * _CLOSE / max(width, _CLOSE)
+        share = min(max(share - nudge if side >= 0 else share - 2 * nudge, nudge), 1 - nudge)
+        if self.whole:
+            x = float(round(good + share * (bad - good)))
+            return x if x not in (good, bad) else float(math.floor(0.5 * (good + bad)))
+        if good > 0 and bad > 0:
+            return good * (bad / good) ** share
+        return good + share * (bad - good)
