@@ -59,12 +59,15 @@ class UniformLaw(Law):
         return self.mass * np.clip((self.high - loss) / (self.high - self.low), 0.0, 1.0)
 
     def uniform_log_delta(self, count: int, epsilon: float) -> float:
-        """log delta of ``count`` copies, by simulation-free quadrature: the Irwin-Hall density against the payoff."""
+        """log delta of ``count`` copies, by simulation-free quadrature: the Irwin-Hall density against the
+        payoff."""
         width = self.high - self.low
         start, stop = max(epsilon, count * self.low), count * self.high
         x = np.linspace(start, stop, 200_001)
         u = (x - count * self.low) / width
-        density = sum((-1) ** j * math.comb(count, j) * np.maximum(u - j, 0.0) ** (count - 1) for j in range(count + 1))
+        density = sum(
+            (-1) ** j * math.comb(count, j) * np.maximum(u - j, 0.0) ** (count - 1) for j in range(count + 1)
+        )
         values = density / math.factorial(count - 1) / width * -np.expm1(epsilon - x)
         weights = np.ones_like(x)
         weights[1:-1:2], weights[2:-1:2] = 4.0, 2.0

@@ -115,9 +115,14 @@ def sampled_gaussian_pair(
         near = arb(edge.mid()) - gap
         options = {"rel_tol": arb(10) ** (-digits + 8), "abs_tol": arb(10) ** -400}
         total = acb.integral(integrand, arb(-40), near, **options).real
-        # in the gap the second factor falls (add) or is below 1 (remove), and the weight is below its value at one end
-        peak = (-arb(near.mid()) ** 2 / 2).exp() if near > 0 else arb(1)
-        spare = gap * peak * (log_ratio(acb(near)).real.exp() if remove else one_step(eps + log_ratio(acb(near))).real)
+        # in the gap the second factor falls (add) or is below 1 (remove), and the weight is below its value
+        # at one end
+        peak = (-(arb(near.mid()) ** 2) / 2).exp() if near > 0 else arb(1)
+        spare = (
+            gap
+            * peak
+            * (log_ratio(acb(near)).real.exp() if remove else one_step(eps + log_ratio(acb(near))).real)
+        )
         if remove:
             total += acb.integral(beyond, arb(edge.mid()) + gap, arb(60), **options).real
             spare = 4 * spare
@@ -125,4 +130,3 @@ def sampled_gaussian_pair(
         return float(low.mid()) - 1e-13, float(high.mid()) + 1e-13
     finally:
         flint.ctx.dps = 15
-

@@ -1,4 +1,5 @@
-"""Golden: the binomial sum against high-precision sums, and against the lattice's neighbours at huge counts."""
+"""Golden: the binomial sum against high-precision sums, and against the lattice's neighbours at huge
+counts."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def test_epsilon_is_contained(epsilon: float, count: int, log_delta: float) -> N
 
 
 def test_large_counts_stay_sharp() -> None:
-    """Ten thousand responses (reference: the same sum in 60 digits), then a million and a thousand million."""
+    """Ten thousand responses (reference: the same sum in 60 digits), then a million and a thousand
+    million."""
     bounds = binomial.epsilon(responses(0.1, 10_000), math.log(1e-5))
     assert bounds is not None
     assert bounds[1] - bounds[0] < 1e-8
@@ -86,7 +88,10 @@ def test_an_uneven_pair_of_values() -> None:
     with mp.workdps(40):
         a, b = mp.mpf(low), mp.mpf(high)
         total = mp.fsum(
-            mp.binomial(12, k) * mp.mpf(0.7) ** k * mp.mpf(0.3) ** (12 - k) * -mp.expm1(1 - (12 - k) * a - k * b)
+            mp.binomial(12, k)
+            * mp.mpf(0.7) ** k
+            * mp.mpf(0.3) ** (12 - k)
+            * -mp.expm1(1 - (12 - k) * a - k * b)
             for k in range(13)
             if (12 - k) * a + k * b > 1
         )
@@ -98,7 +103,9 @@ def test_what_is_not_two_valued_is_declined() -> None:
     two = TwoPointLaw.of_guarantee(0.1)
     assert binomial.two_valued(Composition.of([(three, 3)])) is None
     assert binomial.two_valued(Composition.of([(two, 3), (TwoPointLaw.of_guarantee(0.2), 1)])) is None
-    assert binomial.two_valued(Composition.of([(AtomicLaw(((-0.1, 0.3), (0.1, 0.4))), 3)])) is None  # mass is missing
+    assert (
+        binomial.two_valued(Composition.of([(AtomicLaw(((-0.1, 0.3), (0.1, 0.4))), 3)])) is None
+    )  # mass is missing
     assert binomial.log_delta(Composition.of([(three, 3)]), 0.1) is None
     assert binomial.epsilon(Composition.of([(three, 3)]), -1.0) is None
 

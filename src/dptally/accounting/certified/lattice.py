@@ -30,7 +30,7 @@ from dptally.accounting.certified.spread import (
     upper_spread,
 )
 from dptally.law import Composition
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, up
 
 __all__ = ["epsilon", "log_delta", "method"]
 
@@ -68,6 +68,8 @@ class Side:
         if self.upper and self.rest is not None:
             logs.append(self.rest[0] - self.rest[1] * at)
         total = _log_sum(logs)
+        if math.isnan(total):
+            return 0.0 if self.upper else -math.inf
         if not self.upper:
             total = self._without_blur(total, at) + self.log_factor
             return total - 8 * EPS * (1 + abs(total)) if total > -math.inf else -math.inf
@@ -169,7 +171,7 @@ def epsilon(composition: Composition, log_delta_target: float, *, effort: float 
     exact = binomial.epsilon(composition, log_delta_target)
     if exact is not None:
         return exact
-    best, step, tilt = (0.0, max(0.0, composition.supremum)), math.inf, 0.0
+    best, step, tilt = (0.0, up(max(0.0, composition.supremum), 4)), math.inf, 0.0
     for _ in range(10):
         rows = layouts(composition, max(log_delta_target, _DEEPEST) - _NEGLIGIBLE, tilt)
         step = min(step, _first_step(rows))
@@ -215,8 +217,11 @@ def _solve(bracket: Bracket, target: float, known: tuple[float, float], guess: f
     return low, max(low, high)
 
 
-def _edge(holds: Callable[[float], bool], guess: float, low: float, high: float, reach: float) -> float | None:
-    """A point where ``holds`` is true, next to where it stops being so; expected to hold on the side of ``reach``.
+def _edge(
+    holds: Callable[[float], bool], guess: float, low: float, high: float, reach: float
+) -> float | None:
+    """A point where ``holds`` is true, next to where it stops being so; expected to hold on the side of
+    ``reach``.
 
     Walks away from the guess until it holds, then bisects back. None if it holds nowhere that was tried.
     """
@@ -276,7 +281,9 @@ def _bracket(
         cells = max(before + 2, math.ceil((row.last - offset) / step - 1e-9))
         table = Table.of(row.law, offset, step, cells)
         uppers.append((upper_spread(table), row.count))
-        below = lower_spread(table.from_node(before), trimmed=row.trimmed) or lower_spread(table, trimmed=True)
+        below = lower_spread(table.from_node(before), trimmed=row.trimmed) or lower_spread(
+            table, trimmed=True
+        )
         lowers = None if below is None or lowers is None else [*lowers, (below, row.count)]
     if not all(np.isfinite(spread.masses).all() for spread, _ in [*uppers, *(lowers or [])]):
         return None
@@ -319,18 +326,14 @@ def _side(parts: Parts, plan: Plan, epsilon: float, effort: float, *, upper: boo
     span = at - margin, at + margin
     blur = 0.0 if upper else sum(spread.blur * count for spread, count in parts)
     terms = []
+    jumpers = sum(factor.count for factor in factors if factor.has_heavy)
     for jumps, theta in enumerate(plan.tilts):
-        term = convolve(
-            factors,
-            jumps,
-            min(theta, 100 / parts[0][0].step),
-            span,
-            TILTS,
-            int(_NODES * effort),
-            keep=blur > 0,
-        )
+        tilt = min(theta, 100 / parts[0][0].step)
+        term = convolve(factors, jumps, tilt, span, TILTS, int(_NODES * effort), keep=blur > 0)
         if term is not None:
             terms.append(term)
+        elif upper and jumps <= jumpers:  # underflow: a term that exists may not be left out
+            return None
     if not terms:
         return None
     rest = _rest(factors, plan, len(plan.tilts)) if plan.cut is not None else None
@@ -353,16 +356,16 @@ def _rest(factors: Sequence[Factor], plan: Plan, jumps: int) -> tuple[float, flo
         return None
     for factor in factors:
         first, second = factor.pieces()
-        base, _, error = first.tilted(s)[1], None, first.tilted(s)[2]
+        _, base, error = first.tilted(s)
+        if base == -math.inf:
+            return math.inf, s
         light += factor.count * (base + error)
         size += factor.count * abs(base)
         if second is not None:
             _, heavy, heavy_error = second.tilted(s)
-            x += (
-                factor.count * math.exp(min(heavy - base + error + heavy_error, 700.0))
-                if heavy > -math.inf
-                else 0.0
-            )
+            if heavy - base > 650:
+                return math.inf, s
+            x += factor.count * math.exp(heavy - base + error + heavy_error)
     if x == 0:
         return None
     value = light + jumps * math.log(x) - math.lgamma(jumps + 1) + x + log_payoff_peak(s)
@@ -394,4 +397,4 @@ def _log_sum(logs: Sequence[float]) -> float:
 
 
 def _safe(value: float, trivial: float) -> float:
-    return trivial if math.isnan(value) else value
+    return trivial if math.isnan(value) else float(value)

@@ -20,7 +20,7 @@ from dptally.numerics.rounding import Floats
 
 __all__ = ["Outline", "Plan"]
 
-TILTS = 2.0 ** (np.arange(-40, 49) / 2.0)
+TILTS = 2.0 ** (np.arange(-40, 81) / 2.0)
 _COARSE = TILTS[::2]
 _BINS = 2048
 _CUTS = np.array(
@@ -62,7 +62,9 @@ class _Bins:
         with np.errstate(invalid="ignore", divide="ignore"):
             centre = (table * np.arange(width)).sum(axis=1) / mass
             log_mass = np.log(mass)
-        position: Floats = np.float64(spread.step) * (np.arange(len(mass)) * width + np.where(mass > 0, centre, 0.0))
+        position: Floats = np.float64(spread.step) * (
+            np.arange(len(mass)) * width + np.where(mass > 0, centre, 0.0)
+        )
         log_mass = log_mass - spread.tilt * position + spread.log_factor
         exponents = log_mass + _COARSE[:, None] * position
         top = exponents.max(axis=1, keepdims=True)

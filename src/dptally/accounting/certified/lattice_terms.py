@@ -190,7 +190,8 @@ def convolve(
     values = np.fft.irfft(total.value, size)
     values = np.roll(values, -(start % size))
     peak = math.exp(log_payoff_peak(theta))
-    forward = _payoff_weighted(total.error, size, step, theta)
+    room = max(step * (start + size - 1) - epsilon[1], 0.0)
+    forward = _payoff_weighted(total.error, size, step, theta, room)
     backward = gamma * _backward(total.value, values, size, step, theta, peak)
     # the profile is wanted from the smallest eps on: what lies further left has no part in it
     skip = min(max(math.floor(epsilon[0] / step) - 2 - start, 0), size - 2)
@@ -202,15 +203,9 @@ def convolve(
         max(t[0][2], t[1][2] if t[1] else 0.0) + f.spread.mass_error
         for t, f in zip(tilted, factors, strict=True)
     )
-    logs = sum(
-        n * (abs(t[0][1]) if t[0][1] > -math.inf else 0.0) for n, t in zip(counts, tilted, strict=True)
-    )
-    slack = 2 * (
-        sum(counts) * relative
-        + 4 * EPS * (logs + abs(weights.log_mass) + 8 + theta * step * (abs(start) + size))
-        + summing
-    )
-    error = forward + backward + outside * peak + 2 * summing * negative
+    scale = weights.size + abs(weights.log_mass) + 8 + theta * step * (abs(start) + size)
+    slack = 2 * (sum(counts) * relative + 4 * EPS * scale + summing)
+    error = forward + backward + outside * peak + 2 * summing * negative + 1e-290  # (the last: underflow)
     # one mass alone: errors of all frequencies add up, and whatever lies outside may have been folded onto it
     alone = 2 * float(total.error.sum()) / size + gamma * 2 * float(total.size.sum()) / size + outside
     return Term(
@@ -238,6 +233,7 @@ class _Weights:
     ratio: tuple[float, ...]
     whole: float  # coefficient of z^jumps in prod (1 + z r_j)^count_j, the scale that makes the term's mass 1
     log_mass: float
+    size: float  # of what was added up to log_mass
 
     @classmethod
     def of(cls, light: list[float], heavy: list[float], counts: list[int], jumps: int) -> _Weights | None:
@@ -255,7 +251,11 @@ class _Weights:
         if not series[jumps] > 0:
             return None
         base = math.fsum(count * value for count, value in zip(counts, light, strict=True))
-        return cls(ratio, series[jumps], base + (jumps * top if jumps else 0.0) + math.log(series[jumps]))
+        size = sum(count * abs(value) for count, value in zip(counts, light, strict=True))
+        if not jumps:
+            return cls(ratio, series[0], base + math.log(series[0]), size)
+        size += jumps * (abs(top) + 750.0)  # the shares r_j are exponentials of numbers up to 745
+        return cls(ratio, series[jumps], base + jumps * top + math.log(series[jumps]), size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +391,7 @@ def _window(
         weights = _Weights.of(lights, heavies, counts, jumps)
         if weights is None:  # underflow at an extreme tilt: no information
             return math.inf
-        return weights.log_mass + 32 * EPS * (sum(counts) + abs(weights.log_mass)) - log_mass
+        return weights.log_mass + 32 * EPS * (sum(counts) + weights.size + abs(weights.log_mass)) - log_mass
 
     outside = 0.0
     if last - first + 1 > 64:
@@ -433,16 +433,19 @@ def _good_size(n: int) -> int:
 # -----------------------------------------------------------------
 
 
-def _payoff_weighted(error: Floats, size: int, step: float, theta: float) -> float:
-    """(1/N) sum of error_k |payoff transform_k| over all N frequencies, for any eps.
+def _payoff_weighted(error: Floats, size: int, step: float, theta: float, room: float) -> float:
+    """(1/N) sum of error_k |payoff transform_k| over all N frequencies, for any eps at least ``room`` before
+    the end.
 
-    For psi_i = exp(-theta d_i)(1 - exp(-d_i)), d_i = x_i - eps > 0:  |transform| <= step/|b| (1/|a| + 1) with
-    a = 1 - exp(-(theta - iu) step), b the same with theta + 1 (section 5).
+    For psi_i = exp(-theta d_i)(1 - exp(-d_i)), d_i = x_i - eps > 0, over all nodes to the right,
+    |transform| <= step/|b| (1/|a| + 1) with a = 1 - exp(-(theta - iu) step), b the same with theta + 1; what
+    lies
+    beyond the window takes away at most exp(-theta room) (1/|a| + 1/|b|) (section 5).
     """
     half = np.sin(np.pi * np.arange(len(error)) / size)
     first = np.hypot(-math.expm1(-theta * step), 2 * math.exp(-0.5 * theta * step) * half)
     second = np.hypot(-math.expm1(-(theta + 1) * step), 2 * math.exp(-0.5 * (theta + 1) * step) * half)
-    kernel = step / second * (1 / first + 1)
+    kernel = step / second * (1 / first + 1) + math.exp(-theta * room) * (1 / first + 1 / second)
     return 2 * float((error * kernel).sum()) / size
 
 

@@ -21,9 +21,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dptally.law import Law
 from dptally.numerics.rounding import EPS, Floats
+
+Ints = NDArray[np.int64]
 
 __all__ = [
     "ATOM_ERROR",
@@ -160,7 +163,8 @@ def point_spread(positions: Floats, masses: Floats, offset: float, step: float) 
 
 
 def combined(parts: Sequence[tuple[Spread, int]]) -> Spread:
-    """Measures of a few nodes each, convolved one by one: positive arithmetic, two roundings per mass and step."""
+    """Measures of a few nodes each, convolved one by one: positive arithmetic, two roundings per mass and
+    step."""
     total, error, smallest = np.ones(1), 0.0, 0.0
     offset = shift = blur = 0.0
     for spread, count in parts:
@@ -271,6 +275,10 @@ def lower_spread(table: Table, *, trimmed: bool = False) -> Spread | None:
     altogether (``trimmed``). None where no positive measure passes the check.
     """
     step, cells = table.step, table.cells
+    # gathering is right only if the mass left of node 0 is close to it: else the total-mass line is far
+    # below C
+    near = max(math.exp(float(table.lower[0])) - 4 * math.expm1(step), 1e-300)
+    trimmed = trimmed or not _total_mass_line(table)[1] > math.log(near)
     view = _Cells.of(table)
     depth = view.sag(view.chord())
     lowered = np.zeros(cells + 1)
@@ -351,35 +359,28 @@ def _log_total(masses: Floats, step: float, tilt: float) -> float:
 
 
 def _masses(curve: Floats, step: float, log_top: float, tilt: float) -> Floats:
-    """Tilted masses of the greatest convex minorant of the points (0, e^log_top), (e^{x_j}, e^{curve_j});
-    curve ends at -inf.
+    """Tilted masses of the greatest convex minorant of (0, e^log_top) and the points (e^{x_j}, e^{curve_j}).
 
-    Mass at node b with neighbours a < b < c: C_b [expm1(log C_c/C_b)/expm1(x_c - x_b) - expm1(log
-    C_a/C_b)/expm1(x_a - x_b)].
-    A point above the chord of two others is never on the minorant, so all such points are dropped at once.
+    The curve is -inf (zero) from some node on. A point above the chord of two others is never on the
+    minorant, so all
+    points above the chord of their neighbours are dropped at once; where that takes many rounds a stack
+    finishes.
     """
     keep = np.flatnonzero(curve > -math.inf)
     end = int(keep[-1]) + 1
-    while True:
-        left = np.append(-math.inf, step * keep[:-1]) - step * keep
-        right = np.append(step * keep[1:], step * end) - step * keep
-        before = np.append(log_top, curve[keep[:-1]]) - curve[keep]
-        after = np.append(curve[keep[1:]], -math.inf) - curve[keep]
-        up, down = np.expm1(right), -np.expm1(left)
-        relative = np.expm1(after) / up + np.expm1(np.minimum(before, 700)) / down
-        # bends within the noise of the profile are dropped too, but only every other one: the check has the
-        # last word
-        noise = (4e-15 + 2 * EPS * np.abs(curve[keep])) * (1 / up + 1 / down)
+    for _ in range(40):
+        relative, noise = _bends(curve, keep, end, step, log_top)
         drop = relative < 0
+        # bends within the noise of the profile go too, every other one: the check has the last word
         faint = ~drop & (relative < noise)
         faint[::2] = False
         drop |= faint
-        drop[0] &= relative[0] < 0
         if not drop.any():
             break
         keep = keep[~drop]
-        if not keep.size:
-            break
+    else:
+        keep = _stacked(curve, keep, end, step, log_top)
+        relative = np.maximum(_bends(curve, keep, end, step, log_top)[0], 0.0)
     masses = np.zeros(len(curve))
     if keep.size:
         masses[keep] = relative * np.exp(curve[keep] + tilt * step * keep)
@@ -388,6 +389,37 @@ def _masses(curve: Floats, step: float, log_top: float, tilt: float) -> Floats:
     else:
         masses[end] = math.exp(log_top + tilt * step * end)
     return masses
+
+
+def _bends(curve: Floats, keep: Ints, end: int, step: float, log_top: float) -> tuple[Floats, Floats]:
+    """(mass / C at each kept node, what rounding can make of it): with neighbours a < b < c
+
+    mass_b / C_b = expm1(log C_c / C_b) / expm1(x_c - x_b) - expm1(log C_a / C_b) / expm1(x_a - x_b).
+    """
+    at = curve[keep]
+    up = np.expm1(np.append(step * keep[1:], step * end) - step * keep)
+    down = -np.expm1(np.append(-math.inf, step * keep[:-1])[: len(keep)] - step * keep)
+    after = np.append(at[1:], -math.inf)[: len(keep)] - at
+    before = np.append(log_top, at[:-1])[: len(keep)] - at
+    relative = np.expm1(after) / up + np.expm1(np.minimum(before, 700)) / down
+    return relative, (4e-15 + 2 * EPS * np.abs(at)) * (1 / up + 1 / down)
+
+
+def _stacked(curve: Floats, keep: Ints, end: int, step: float, log_top: float) -> Ints:
+    """The same minorant, point by point from the left: drop the last point while it bends the wrong way."""
+    xs, logs, kept = [-math.inf], [log_top], [-1]
+    for node in [*keep.tolist(), end]:
+        x, log = step * node, float(curve[node]) if node < end else -math.inf
+        while len(kept) > 1:
+            after = math.expm1(log - logs[-1]) / math.expm1(x - xs[-1])
+            before = math.expm1(min(logs[-2] - logs[-1], 700.0)) / math.expm1(xs[-2] - xs[-1])
+            if after >= before:
+                break
+            del xs[-1], logs[-1], kept[-1]
+        xs.append(x)
+        logs.append(log)
+        kept.append(node)
+    return np.array(kept[1:-1], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
