@@ -1,0 +1,312 @@
+"""Plans as text: ``50 * laplace(scale=5) + 10 * gaussian(sigma=10)``. Parsed, never evaluated.
+
+The names are a closed list; one value may be left open in UPPER CASE for ``dptally calibrate``. What a plan
+prints in Python is a plan text too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dptally.cli.syntax import Call, Join, Negative, Node, Number, PlanError, Series, Word, tree
+from dptally.errors import DptallyError
+from dptally.mechanisms import (
+    ADD_REMOVE,
+    REPLACE,
+    ZCDP,
+    Adjacency,
+    AlphaDP,
+    ApproxDP,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    GaussianDP,
+    Laplace,
+    Mechanism,
+    PoissonSampled,
+    Profile,
+    PureDP,
+    RandomizedResponse,
+    RenyiDP,
+    dpsgd,
+)
+
+__all__ = ["NAMES", "Template", "parse", "template"]
+
+
+def _renyi(orders: Any, epsilons: Any) -> RenyiDP:
+    """One order, or as many epsilons as orders."""
+    as_series = [value if isinstance(value, tuple) else (value,) for value in (orders, epsilons)]
+    return RenyiDP(*as_series)
+
+
+def _profile(points: Any) -> Profile:
+    return Profile.from_points(points)
+
+
+Maker = Callable[..., Mechanism]
+#: what may be written, and what it makes
+NAMES: dict[str, Maker] = {
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+    "randomized_response": RandomizedResponse,
+    "discrete_gaussian": DiscreteGaussian,
+    "discrete_laplace": DiscreteLaplace,
+    "pure": PureDP,
+    "approx": ApproxDP,
+    "zcdp": ZCDP,
+    "renyi": _renyi,
+    "alpha": AlphaDP,
+    "gdp": GaussianDP,
+    "profile": _profile,
+    "poisson": PoissonSampled,
+    "dpsgd": dpsgd,
+}
+_ALIASES = {
+    "rr": "randomized_response",
+    "randomizedresponse": "randomized_response",
+    "discretegaussian": "discrete_gaussian",
+    "discretelaplace": "discrete_laplace",
+    "puredp": "pure",
+    "approxdp": "approx",
+    "renyidp": "renyi",
+    "alphadp": "alpha",
+    "gaussiandp": "gdp",
+    "poissonsampled": "poisson",
+}
+_WORDS: dict[str, float | Adjacency] = {
+    "inf": math.inf,
+    "add_remove": ADD_REMOVE,
+    "replace": REPLACE,
+}
+_LARGEST = 10**400  # beyond, an integer helps nobody and only costs time
+
+Value = Any  # a number, an adjacency, a mechanism, or a tuple of them
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A plan with one open value. Calling it with a number gives the plan."""
+
+    text: str
+    name: str
+    node: Node
+
+    def __call__(self, value: float) -> Mechanism:
+        return _plan(self.text, self.node, {self.name: value})
+
+
+def parse(text: str) -> Mechanism:
+    """The plan that a text describes.
+
+    >>> parse("50*laplace(scale=5) + 10*gaussian(10)")
+    10 * Gaussian(sigma=10.0, sensitivity=1.0) + 50 * Laplace(scale=5.0, sensitivity=1.0)
+    >>> parse("1000 * poisson(gaussian(1.0), rate=256/60000, adjacency=replace)").parts[0][1]
+    1000
+    """
+    return _plan(text, tree(text), {})
+
+
+def template(text: str) -> Template:
+    """A plan with exactly one open value, written in UPPER CASE (it may stand in several places).
+
+    >>> template("1000 * poisson(gaussian(SIGMA), 0.01)")(2.0) == parse("1000*poisson(gaussian(2), 0.01)")
+    True
+    """
+    node = tree(text)
+    words = [word for word in _words(node) if _open(word.name)]
+    names = sorted({word.name for word in words})
+    if not names:
+        raise PlanError(text, 0, "nothing is left open; write the value to be found in UPPER CASE, as SIGMA")
+    if len(names) > 1:
+        second = next(word for word in words if word.name != words[0].name)
+        raise PlanError(text, second.at, f"only one value may be left open, found {', '.join(names)}")
+    return Template(text, names[0], node)
+
+
+def _open(name: str) -> bool:
+    return name.isupper() and name.lower() not in _WORDS and name.lower() not in (*NAMES, *_ALIASES, "nan")
+
+
+def _words(node: Node) -> Iterator[Word]:
+    if isinstance(node, Word):
+        yield node
+    elif isinstance(node, Negative):
+        yield from _words(node.of)
+    elif isinstance(node, (Series, Join)):
+        for item in node.items:
+            yield from _words(item)
+    elif isinstance(node, Call):
+        for _, item in node.arguments:
+            yield from _words(item)
+
+
+def _plan(text: str, node: Node, values: dict[str, float]) -> Mechanism:
+    found = _Builder(text, values).build(node)
+    if not isinstance(found, Mechanism):
+        raise PlanError(
+            text, node.at, f"this is {_kind(found)}, not a mechanism; write for example gaussian(sigma=4)"
+        )
+    return found
+
+
+def _kind(value: Value) -> str:
+    if isinstance(value, Mechanism):
+        return "a plan"
+    if isinstance(value, tuple):
+        return "a list"
+    return "an adjacency" if isinstance(value, Adjacency) else f"the number {value:.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    text: str
+    values: dict[str, float]
+
+    def fail(self, node: Node, reason: str) -> PlanError:
+        return PlanError(self.text, node.at, reason)
+
+    def build(self, node: Node) -> Value:
+        if isinstance(node, Number):
+            return node.value
+        if isinstance(node, Word):
+            return self.word(node)
+        if isinstance(node, Series):
+            return tuple(self.build(item) for item in node.items)
+        if isinstance(node, Negative):
+            return -self.number(node.of, "after a minus sign")
+        if isinstance(node, Call):
+            return self.call(node)
+        return self.sum(node) if node.signs[0] == "+" else self.product(node)
+
+    def word(self, node: Word) -> Value:
+        if node.name in self.values:
+            return self.values[node.name]
+        if node.name.lower() in _WORDS:
+            return _WORDS[node.name.lower()]
+        if node.name.lower() == "nan":
+            raise self.fail(node, "NaN is not a number that a plan can use")
+        if node.name.lower() in (*NAMES, *_ALIASES):
+            raise self.fail(node, f"{node.name} needs its parameters in brackets: {_usage(node.name)}")
+        if _open(node.name):
+            raise self.fail(node, f"{node.name} is left open; only dptally calibrate finds a value")
+        raise self.fail(node, f"unknown name {_cut(node.name)!r}{_nearest(node.name, [*NAMES, *_WORDS])}")
+
+    def number(self, node: Node, where: str) -> float:
+        value = self.build(node)
+        if isinstance(value, (int, float)):
+            return value
+        raise self.fail(node, f"a number is needed {where}, this is {_kind(value)}")
+
+    def sum(self, node: Join) -> Value:
+        items = [self.build(item) for item in node.items]
+        if all(isinstance(item, Mechanism) for item in items):
+            return Composed.of((item, 1) for item in items)
+        if all(isinstance(item, (int, float)) for item in items):
+            try:
+                return self.bounded(node, sum(items))
+            except OverflowError:
+                raise self.fail(node, "the number is too large") from None
+        odd = next(i for i, item in enumerate(items) if not isinstance(item, Mechanism))
+        raise self.fail(node.items[odd], f"{_kind(items[odd])} cannot be added to a plan")
+
+    def product(self, node: Join) -> Value:
+        value = self.build(node.items[0])
+        for sign, item in zip(node.signs, node.items[1:], strict=True):
+            value = self.times(node, item, value, self.build(item), sign)
+        return value
+
+    def times(self, node: Join, item: Node, left: Value, right: Value, sign: str) -> Value:
+        plans = isinstance(left, Mechanism) + isinstance(right, Mechanism)
+        if isinstance(left, (tuple, Adjacency)) or isinstance(right, (tuple, Adjacency)):
+            raise self.fail(item, f"{_kind(left)} and {_kind(right)} cannot be multiplied")
+        if plans == 2 or (plans and sign == "/"):
+            raise self.fail(item, "a plan can be multiplied by a whole number only; plans are joined with +")
+        if plans:
+            plan, count = (left, right) if isinstance(left, Mechanism) else (right, left)
+            return self.repeated(node, plan, count)
+        if sign == "/" and right == 0:
+            raise self.fail(item, "division by zero")
+        try:
+            return self.bounded(item, left * right if sign == "*" else left / right)
+        except OverflowError:
+            raise self.fail(item, "the number is too large") from None
+
+    def repeated(self, node: Join, plan: Mechanism, count: float) -> Mechanism:
+        if isinstance(count, float) and count.is_integer() and self.values:
+            count = int(count)  # an open value that is a count arrives as a float
+        try:
+            return count * plan
+        except DptallyError as error:
+            raise self.fail(node, str(error)) from None
+
+    def bounded(self, node: Node, value: float) -> float:
+        if abs(value) > _LARGEST and isinstance(value, int):
+            raise self.fail(node, "the number is too large")
+        return value
+
+    def call(self, node: Call) -> Mechanism:
+        name = node.name.lower()
+        name = _ALIASES.get(name, name)
+        if name not in NAMES:
+            raise self.fail(node, f"unknown name {_cut(node.name)!r}{_nearest(node.name, NAMES)}")
+        known = list(inspect.signature(NAMES[name]).parameters)
+        given: dict[str, Value] = {}
+        for i, (keyword, item) in enumerate(node.arguments):
+            given[self.parameter(node, i, keyword, item, known, given)] = self.build(item)
+        try:
+            return NAMES[name](**given)
+        except DptallyError as error:
+            raise self.fail(node, f"in {name}: {error}") from None
+        except TypeError:  # only the signature is left to be wrong: every maker checks its values
+            raise self.fail(node, f"too few parameters; write {_usage(name)}") from None
+
+    def parameter(
+        self, node: Call, i: int, keyword: str | None, item: Node, known: list[str], given: dict[str, Value]
+    ) -> str:
+        """The name of argument i, which may be given by position before any keyword."""
+        if keyword is None:
+            if i >= len(known) or any(word is not None for word, _ in node.arguments[:i]):
+                late = i < len(known)
+                reason = "a value by position follows one by name" if late else "too many parameters"
+                raise self.fail(item, f"{reason}; write {_usage(node.name)}")
+            return known[i]
+        if keyword not in known:
+            raise self.fail(
+                item,
+                f"{node.name} has no parameter {_cut(keyword)!r}{_nearest(keyword, known)}; write {_usage(node.name)}",
+            )
+        if keyword in given:
+            raise self.fail(item, f"{keyword} is given twice")
+        return keyword
+
+
+def _usage(name: str) -> str:
+    """How a name is written, such as gaussian(sigma, sensitivity=1.0)."""
+    name = _ALIASES.get(name.lower(), name.lower())
+    shown = []
+    for parameter in inspect.signature(NAMES[name]).parameters.values():
+        default = parameter.default
+        if default is inspect.Parameter.empty:
+            shown.append(parameter.name)
+        else:
+            shown.append(
+                f"{parameter.name}={default.name.lower() if isinstance(default, Adjacency) else default}"
+            )
+    return f"{name}({', '.join(shown)})"
+
+
+def _nearest(name: str, known: Any) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower()[:40], list(known), 1, 0.6)
+    return f"; did you mean {near[0]}?" if near else f" (known: {', '.join(known)})"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,116 @@
+"""What the commands share: the options, and how answers are printed."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from dptally.accounting.decimals import shown_down, shown_up
+from dptally.cli.plans import PLAN
+from dptally.interval import Interval
+
+__all__ = [
+    "both_ends",
+    "delta_option",
+    "emit",
+    "epsilon_option",
+    "facts",
+    "heading",
+    "json_option",
+    "plan_argument",
+    "table",
+    "title",
+    "working",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def plan_argument(command: F) -> F:
+    return click.argument("plan", type=PLAN)(command)
+
+
+def json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def delta_option(required: bool = True) -> Callable[[F], F]:
+    return click.option("--delta", type=float, required=required, help="The delta, in [0, 1].")
+
+
+def epsilon_option(required: bool = True) -> Callable[[F], F]:
+    return click.option("--epsilon", type=float, required=required, help="The epsilon, at least 0.")
+
+
+def emit(value: object) -> None:
+    """JSON; infinity is the string "inf", as in plan documents."""
+    click.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Interval):
+        return {"lower": _plain(value.lower), "upper": _plain(value.upper), "method": value.method}
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def title(text: str) -> None:
+    """The answer itself."""
+    click.secho(text, bold=True)
+
+
+def heading(text: str) -> None:
+    click.echo()
+    click.secho(text, fg="cyan")
+
+
+def facts(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(f"  {line}")
+
+
+def both_ends(name: str, box: Interval, digits: int = 10) -> str:
+    method = f"  ({box.method})" if box.method else ""
+    return f"{shown_down(box.lower, digits)} <= {name} <= {shown_up(box.upper, digits)}{method}"
+
+
+def table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> None:
+    """A table by rich; a column is (title, "left" or "right")."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, side in columns:
+        made.add_column(
+            name, justify="right" if side == "right" else "left", overflow="fold", no_wrap=side == "right"
+        )
+    for row in rows:
+        made.add_row(*row)
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, markup=False, width=140)
+    console.print(made)
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """A moving sign on a terminal's stderr while something may take longer than a second."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield

@@ -1,0 +1,127 @@
+"""``dptally``: the group of commands, and what happens to errors.
+
+Exit codes: 0 answered, 1 a target was missed or a budget passed, 2 the input cannot be used. Commands load
+when they are called, so that an answer does not wait for what it does not need.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+import dptally
+from dptally.errors import CannotCalibrate, DptallyError
+
+__all__ = ["cli", "run"]
+
+#: command -> (module, function, one line)
+COMMANDS = {
+    "epsilon": ("answers", "epsilon", "Epsilon of a plan at a delta, with both certified ends."),
+    "delta": ("answers", "delta", "Delta of a plan at an epsilon, with both certified ends."),
+    "dpsgd": ("training", "dpsgd", "Epsilon of a DP-SGD training run."),
+    "calibrate": ("searches", "calibrate", "The smallest noise (or other open value) that meets a target."),
+    "curve": ("searches", "curve", "Epsilon after 1, 2, ... steps, and where a budget stops."),
+    "convert": ("definitions", "convert", "What a guarantee is worth in another definition."),
+    "gdp": ("definitions", "gdp", "The smallest mu of Gaussian DP."),
+    "risk": ("meanings", "risk", "What an attacker can achieve against a plan."),
+    "explain": ("meanings", "explain", "The answer with its route, theorems, assumptions and sources."),
+    "plot": ("drawings", "plot", "Pictures of a plan (PNG or SVG)."),
+    "card": ("drawings", "card", "A one-page guarantee card (Markdown, HTML or JSON)."),
+    "audit": ("audits", "audit", "Try to refute a claim from runs of an implementation."),
+    "ledger": (
+        "ledger_commands",
+        "group",
+        "Keep a privacy budget that cannot be overspent or quietly edited.",
+    ),
+    "completion": ("completions", "completion", "Print the completion script of a shell."),
+}
+
+
+class Commands(click.Group):
+    """A group that knows its commands by name and imports only the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, function, _ = COMMANDS[cmd_name]
+        found: click.Command = getattr(importlib.import_module(f"dptally.cli.{module}"), function)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0][:40], list(COMMANDS), 1)
+            hint = f"; did you mean {near[0]}?" if near else "; see dptally --help"
+            raise click.UsageError(f"no command {args[0][:40]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """From the table above: help does not import every command."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(dptally.__version__, prog_name="dptally")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """How much privacy a differentially private computation spends, with proof-grade certainty.
+
+    PLAN is a text such as "50*laplace(scale=5) + 10*gaussian(sigma=10)", a file (@plan.toml, plan.json), or -
+    for the standard input. Every command has --json and its own --help.
+
+    \b
+    Examples:
+      dptally epsilon "1000 * poisson(gaussian(1.0), 0.01)" --delta 1e-5
+      dptally epsilon "50*laplace(scale=5) + 10*gaussian(sigma=10)" --delta 1e-15 --compare
+      dptally calibrate "1000*poisson(gaussian(SIGMA), 0.01)" --epsilon 1 --delta 1e-6
+
+    \b
+    Names in a plan:
+      gaussian(sigma, sensitivity=1)           laplace(scale, sensitivity=1)
+      discrete_gaussian(sigma, sensitivity=1)  discrete_laplace(scale, sensitivity=1)
+      randomized_response(p, categories=2)     poisson(plan, rate, adjacency=add_remove)
+      dpsgd(noise_multiplier, sample_rate, steps, adjacency=add_remove)
+      pure(epsilon)  approx(epsilon, delta)  zcdp(rho)  gdp(mu)  alpha(alpha, epsilon)
+      renyi([orders], [epsilons])  profile([[epsilon, delta], ...])
+
+    Exit codes: 0 answered, 1 target missed or budget passed, 2 bad input.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the program and give its exit code; every expected error is one line on stderr."""
+    try:
+        code = cli.main(arguments, prog_name="dptally", standalone_mode=False)
+    except click.ClickException as error:
+        return _refused(error.format_message(), error.exit_code)
+    except click.Abort:
+        return _refused("stopped", 130)
+    except DptallyError as error:
+        pointed = getattr(error, "pointed", None)
+        place = "\n" + pointed() if pointed is not None and sys.stderr.isatty() else ""
+        return _refused(f"{error}{place}", 1 if isinstance(error, CannotCalibrate) else 2)
+    except OSError as error:  # a file that cannot be written, a closed pipe
+        return _refused(f"{error.filename or 'output'}: {error.strerror}", 2)
+    return code if isinstance(code, int) else 0
+
+
+def _refused(text: str, code: int) -> int:
+    first, *rest = text.split("\n  ", 1)
+    click.echo("\n  ".join([f"Error: {' '.join(first.split())}", *rest]), err=True)
+    return code

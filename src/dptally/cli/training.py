@@ -1,0 +1,89 @@
+"""``dptally dpsgd``: a training run from the numbers that a training script knows."""
+
+from __future__ import annotations
+
+import math
+
+import click
+
+from dptally import checks
+from dptally.cli.answers import print_epsilon
+from dptally.cli.output import delta_option, json_option
+from dptally.errors import InvalidArgument
+from dptally.mechanisms import Adjacency
+from dptally.mechanisms import dpsgd as made
+
+__all__ = ["dpsgd"]
+
+
+@click.command()
+@click.option("--noise-multiplier", type=float, required=True, help="Noise per unit of the clipping norm.")
+@click.option("--sample-rate", type=float, help="The probability with which a record joins a step.")
+@click.option("--batch-size", type=int, help="The expected batch size, with --dataset-size.")
+@click.option("--dataset-size", type=int, help="The number of records.")
+@click.option("--steps", type=int, help="The number of steps.")
+@click.option("--epochs", type=float, help="Passes over the data: steps = epochs / sample rate, rounded up.")
+@click.option(
+    "--adjacency",
+    type=click.Choice([a.value for a in Adjacency]),
+    default="add-remove",
+    show_default=True,
+    help="Which datasets are neighbours.",
+)
+@delta_option()
+@click.option("--compare", "comparing", is_flag=True, help="Add the table of all frameworks.")
+@click.option("--brief", is_flag=True, help="Only the answer: not what it means.")
+@click.option("--budget", type=float, help="Exit with 1 if epsilon is above this.")
+@json_option
+def dpsgd(
+    noise_multiplier: float,
+    sample_rate: float | None,
+    batch_size: int | None,
+    dataset_size: int | None,
+    steps: int | None,
+    epochs: float | None,
+    adjacency: str,
+    delta: float,
+    comparing: bool,
+    brief: bool,
+    budget: float | None,
+    as_json: bool,
+) -> None:
+    """Epsilon of a DP-SGD run: Poisson sampling, clipping, Gaussian noise.
+
+    Say the sampling once (--sample-rate, or --batch-size and --dataset-size) and the length once (--steps or
+    --epochs); what is said twice is refused.
+
+    \b
+    Examples:
+      dptally dpsgd --noise-multiplier 1.0 --sample-rate 0.01 --steps 1000 --delta 1e-5
+      dptally dpsgd --noise-multiplier 1.1 --batch-size 256 --dataset-size 60000 --epochs 15 --delta 1e-5
+    """
+    rate = _rate(sample_rate, batch_size, dataset_size)
+    plan = made(noise_multiplier, rate, _steps(steps, epochs, rate), Adjacency(adjacency))
+    print_epsilon(plan, delta, comparing, brief, budget, as_json)
+
+
+def _rate(sample_rate: float | None, batch_size: int | None, dataset_size: int | None) -> float:
+    sized = batch_size is not None or dataset_size is not None
+    if (sample_rate is not None) == sized:
+        raise click.UsageError("say the sampling once: --sample-rate, or --batch-size with --dataset-size")
+    if sample_rate is not None:
+        return checks.probability("sample-rate", sample_rate)
+    if batch_size is None or dataset_size is None:
+        raise click.UsageError("--batch-size and --dataset-size go together")
+    batch, records = checks.count("batch-size", batch_size, 1), checks.count("dataset-size", dataset_size, 1)
+    if batch > records:
+        raise InvalidArgument("batch-size", f"at most the dataset size {records}", batch)
+    return batch / records
+
+
+def _steps(steps: int | None, epochs: float | None, rate: float) -> int:
+    if (steps is None) == (epochs is None):
+        raise click.UsageError("say the length once: --steps or --epochs")
+    if steps is not None:
+        return checks.count("steps", steps)
+    passes = checks.positive("epochs", epochs)
+    if rate == 0:
+        raise InvalidArgument("sample-rate", "positive when the length is given in epochs", rate)
+    return math.ceil(passes / rate)
