@@ -3,6 +3,7 @@
 from dptally.law.adjacency import ADD_REMOVE as ADD_REMOVE
 from dptally.law.adjacency import REPLACE as REPLACE
 from dptally.law.adjacency import Adjacency as Adjacency
+from dptally.mechanisms.accountant import Accountant as Accountant
 from dptally.mechanisms.alpha_dp import AlphaDP as AlphaDP
 from dptally.mechanisms.approx_dp import ApproxDP as ApproxDP
 from dptally.mechanisms.compare import compare as compare

@@ -7,7 +7,7 @@ certified safe side; the interval holds both sides.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from dptally import checks
 from dptally.accounting import alpha, certified, concentrated, renyi, tradeoff
 from dptally.checks import Floats
+from dptally.errors import InvalidArgument
 from dptally.interval import Interval
 from dptally.law import Composition, Law
 
@@ -107,6 +108,25 @@ class Mechanism(ABC):
         """Certified bounds of the smallest epsilon >= 0 with delta(epsilon) <= delta."""
         return certified.epsilon_interval(self.directions(), checks.probability("delta", delta))
 
+    def epsilon_curve(self, steps: Iterable[int], delta: float) -> list[float]:
+        """epsilon after each number of steps, where one step is this plan: certified upper bounds, in the order given.
+
+        Neighbouring numbers of steps share their work, so 200 of them cost little more than a few.
+        """
+        at = checks.probability("delta", delta)
+        counts = [checks.count("steps", number) for number in steps]
+        return [box.upper for box in certified.epsilon_curve(self.directions(), counts, at)]
+
+    def prove(self, *, delta: float | None = None, epsilon: float | None = None, digits: int = 12) -> Interval:
+        """epsilon at ``delta``, or delta at ``epsilon``, enclosed in ball arithmetic (needs the extra ``proof``)."""
+        from dptally.accounting.certified import proof
+
+        if (delta is None) == (epsilon is None):
+            raise InvalidArgument("delta, epsilon", "exactly one of the two", (delta, epsilon))
+        if delta is not None:
+            return proof.prove_epsilon(self.directions(), checks.probability("delta", delta), digits)
+        return proof.prove_delta(self.directions(), checks.nonnegative("epsilon", epsilon), digits)
+
     def delta(self, epsilon: float) -> float:
         """The smallest delta at this epsilon, rounded up."""
         return self.delta_interval(epsilon).upper
@@ -147,13 +167,13 @@ class Mechanism(ABC):
         """The smallest false-negative rate of any attacker with this false-positive rate, rounded down (the
         safe side).
         """
-        return _elementwise(
-            lambda x: np.vectorize(
-                lambda v: tradeoff.false_negative_rate(self.directions(), float(v)), otypes=[float]
-            )(x),
-            "fpr",
-            fpr,
-        )
+        directions = self.directions()
+
+        def lowest(rates: Floats) -> Floats:
+            rows = [tradeoff.false_negative_rate(directions, rate) for rate in rates.ravel().tolist()]
+            return np.array(rows).reshape(rates.shape)
+
+        return _elementwise(lowest, "fpr", fpr)
 
     def explain(self, delta: float) -> Explanation:
         """The answer at this delta with its route, theorems, assumptions and how to cite them."""

@@ -29,7 +29,7 @@ from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.numerics.rounding import down, up
 
-__all__ = ["delta_interval", "epsilon_interval"]
+__all__ = ["delta_interval", "epsilon_curve", "epsilon_interval"]
 
 
 def delta_interval(directions: Sequence[Composition], epsilon: float) -> Interval:
@@ -40,6 +40,31 @@ def delta_interval(directions: Sequence[Composition], epsilon: float) -> Interva
 def epsilon_interval(directions: Sequence[Composition], delta: float) -> Interval:
     """Certified bounds of the smallest epsilon >= 0 with delta(epsilon) <= delta; the larger direction counts."""
     return _larger([_epsilon(composition, delta) for composition in directions])
+
+
+def epsilon_curve(directions: Sequence[Composition], counts: Sequence[int], delta: float) -> list[Interval]:
+    """:func:`epsilon_interval` of ``count`` repetitions of the plan, for each count; neighbouring counts share their work."""
+    together: list[dict[int, tuple[float, float]]] = []
+    for composition in directions:
+        plain = delta > 0 and composition.determined and infinity_mass(composition)[1] == 0
+        answers = inversion.curve(composition, counts, _log_bounds(delta)[0]) if plain else {}
+        together.append({k: (low, high) for k, (low, high) in answers.items() if high - low <= 1e-9 * high})
+    out = []
+    for count in counts:
+        boxes = []
+        for composition, answers in zip(directions, together, strict=True):
+            if count in answers:
+                boxes.append(Interval(*_outward(answers[count]), "inversion"))
+            else:
+                repeated = Composition.of((law, count * n) for law, n in composition.parts)
+                boxes.append(_epsilon(repeated, delta))
+        out.append(_larger(boxes))
+    return out
+
+
+def _outward(box: tuple[float, float]) -> tuple[float, float]:
+    """The curve asks at the lower end of log delta only: the lower end moves by what an ulp of delta is worth at most."""
+    return max(0.0, down(box[0], 64.0) - 1e-14), box[1]
 
 
 def _larger(intervals: list[Interval]) -> Interval:

@@ -208,7 +208,7 @@ def invert(parts: Losses, tilts: MomentTable, at: MomentTable, epsilon: float | 
     main = _characteristics(parts, theta, step * number, math.log(1e-15) - log_count)
     if main is not None and number * sum(char.size for char, _ in main) > _MOST_WORK:
         return None
-    return None if main is None else _assemble(main, tilts, theta, step, number, log_bound, saddle)
+    return None if main is None else _assemble(_sampled(main, step, number), 1, tilts, theta, step, log_bound, saddle)
 
 
 def _characteristics(parts: Losses, theta: float, reach: float, log_tolerance: float) -> Parts | None:
@@ -221,31 +221,55 @@ def _characteristics(parts: Losses, theta: float, reach: float, log_tolerance: f
     return built
 
 
-def _assemble(
-    parts: Parts, tilts: MomentTable, theta: float, step: float, number: int, log_bound: float, saddle: float
-) -> Inversion:
-    """Evaluate phi of every part on the grid and add up values and error bounds."""
-    u = step * np.arange(number)
-    log_phi = np.zeros(number, dtype=np.complex128)
-    growth = np.zeros(number)
-    log_moment, moment_error, centre, centre_size = [], 0.0, [], 0.0
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """log phi of one part on the grid: real and imaginary part, and the growth of the error per step."""
+
+    char: Characteristic
+    count: int
+    real: Floats
+    imag: Floats
+    growth: Floats
+
+
+def _sampled(parts: Parts, step: float, number: int) -> list[_Sampled]:
+    rows = []
     for char, count in parts:
         minus_one, error = char.on_grid(step, number)
-        part = log1p_complex(minus_one)
-        log_phi += count * part
+        log_phi = log1p_complex(minus_one)
+        real = np.maximum(log_phi.real, -300.0)  # where phi vanishes the logarithm is cut; the difference joins the error
         # |prod (a_j + e_j) - prod a_j| <= prod(|a_j| + e_j) - prod |a_j|; the logarithm itself errs by 2 ulps of |log|
-        growth += count * (np.log1p(error * np.exp(-part.real)) + 4 * EPS * (np.abs(part) + np.abs(minus_one)))
+        growth = np.log1p((error + 1e-130) * np.exp(-real)) + 4 * EPS * (np.abs(real) + np.abs(log_phi.imag) + np.abs(minus_one))
+        rows.append(_Sampled(char, count, real, log_phi.imag, growth))
+    return rows
+
+
+def _assemble(
+    rows: list[_Sampled], times: int, tilts: MomentTable, theta: float, step: float, log_bound: float, saddle: float
+) -> Inversion:
+    """The contour of ``times`` copies of the sampled parts: values and error bounds added up."""
+    number = len(rows[0].real)
+    u = step * np.arange(number)
+    real, imag, growth = np.zeros((3, number))
+    log_moment, moment_error, centre, centre_size = [], 0.0, [], 0.0
+    for row in rows:
+        count, char = times * row.count, row.char
+        real += count * row.real
+        imag += count * row.imag
+        growth += count * row.growth
         log_moment.append(count * char.log_moment)
         moment_error += count * char.log_moment_error + EPS * abs(count * char.log_moment)
         centre.append(count * char.centre)
         centre_size += abs(count * char.centre)
     z = theta + 1j * u
     kernel = 1.0 / (z * (z + 1))
-    terms = np.exp(log_phi) * kernel
-    size = np.abs(terms)
-    terms[0] *= 0.5
-    size[0] *= 0.5
-    rounding = np.expm1(np.minimum(growth, 700.0)) + EPS * (number + 24 + np.abs(log_phi)) + 4 * EPS * u * centre_size
+    kernel[0] *= 0.5
+    phi = np.exp(real)
+    terms = phi * np.exp(1j * imag) * kernel
+    weight = np.abs(kernel)
+    # the true product is at most one, so an error never counts for more than two
+    spread = np.minimum(np.exp(np.minimum(real + growth, 0.7)) - phi, 2.0)
+    rounding = spread + phi * (EPS * (number + 24 + np.abs(real) + 2 * np.abs(imag)) + 4 * EPS * u * centre_size)
     return Inversion(
         theta=theta,
         log_moment=math.fsum(log_moment),
@@ -253,8 +277,8 @@ def _assemble(
         centre=math.fsum(centre),
         step=step,
         terms=terms,
-        noise=float(step / math.pi * np.dot(size, rounding)) * 1.02,
-        phase_noise=float(step / math.pi * np.dot(size, 4 * EPS * u)) * 1.02,
+        noise=float(step / math.pi * np.dot(weight, rounding)) * 1.02,
+        phase_noise=float(step / math.pi * np.dot(weight * phi, 4 * EPS * u)) * 1.02,
         tail=math.exp(log_bound) / (math.pi * float(u[-1])) * 1.02,
         tilts=tilts,
         saddle=saddle,
@@ -378,3 +402,84 @@ def _pushed(holds: Callable[[float], bool], start: float, distance: float, sign:
             return 0.0
         step *= 1.5
     return None
+
+
+# -- many numbers of steps at once ------------------------------------------------------------------------------------
+
+_BLOCK = 1.2  # the largest ratio of the counts that share one contour
+
+
+def curve(composition: Composition, counts: Sequence[int], log_delta: float) -> dict[int, tuple[float, float]]:
+    """Certified bounds of eps at delta for each number of repetitions; those that the contours cannot answer are left out.
+
+    Neighbouring counts share tilt, period, cut-off and the values of phi; only the power differs.
+    """
+    found: dict[int, tuple[float, float]] = {}
+    if not composition.parts or not all(type(law).has_characteristic for law, _ in composition.parts):
+        return found
+    ordered = sorted({count for count in counts if count > 0})
+    while ordered:
+        block = [count for count in ordered if count <= _BLOCK * ordered[0]]
+        ordered = ordered[len(block) :]
+        found.update(_block(composition, block, log_delta))
+    return found
+
+
+def _block(composition: Composition, counts: list[int], log_delta: float) -> dict[int, tuple[float, float]]:
+    least, most, middle = counts[0], counts[-1], counts[len(counts) // 2]
+    parts = [(law, middle * n) for law, n in composition.parts]
+    table = tabulate(parts, lambda rows: 3 * saddle_for_delta(rows, log_delta) < rows.theta[-1])
+    if len(table.theta) < 2:
+        return {}
+    fine = tabulate_at(parts, saddle_for_delta(table, log_delta) * _AROUND)
+    if not np.isfinite(fine.moment).all():
+        return {}
+    at = tabulate_at(parts, np.array([saddle_for_delta(fine, log_delta)]))
+    theta = float(at.theta[0])
+    tilts = merged(table, fine)
+    ends = [_Contour.at(at, count / middle) for count in (least, most)]
+    period = max(_period(_scaled(tilts, c / middle), theta, end.moment, end.saddle, end.log_size) for c, end in zip((least, most), ends, strict=True))
+    if not math.isfinite(period):
+        return {}
+    log_cut = math.log(_RELATIVE) + min(end.log_size for end in ends)
+    few = [(law, least * n) for law, n in composition.parts]
+    cut, log_bound = _cut_off(few, theta, math.sqrt(2 * max(1.0, -log_cut) / max(ends[0].variance, 1e-300)), log_cut)
+    step = 2 * math.pi / period
+    number = math.ceil(cut / step) + 1
+    if number > _MOST_TERMS:
+        return {}
+    one = [(law, n) for law, n in composition.parts]
+    main = _characteristics(one, theta, step * number, math.log(1e-15) - math.log(most * composition.steps))
+    if main is None or number * sum(char.size for char, _ in main) > _MOST_WORK:
+        return {}
+    rows = _sampled(main, step, number)
+    answers = {}
+    for count in counts:
+        at_count = _Contour.at(at, count / middle)
+        contour = _assemble(rows, count, _scaled(tilts, count / middle), theta, step, min(log_bound, 0.0), at_count.saddle)
+        answers[count] = epsilon(contour, (log_delta, log_delta))
+    return answers
+
+
+def _scaled(table: MomentTable, factor: float) -> MomentTable:
+    """K of ``factor`` times as many steps, the rounding of the factor included in the error."""
+    error = (table.error + 4 * EPS * np.abs(table.moment)) * factor
+    return MomentTable(table.theta, factor * table.moment, error, factor * table.first, factor * table.second)
+
+
+@dataclass(frozen=True, slots=True)
+class _Contour:
+    """The saddle point of a tilt: K, K'', the eps it belongs to and about how large the integral is there."""
+
+    moment: float
+    variance: float
+    saddle: float
+    log_size: float
+
+    @classmethod
+    def at(cls, row: MomentTable, factor: float) -> _Contour:
+        theta = float(row.theta[0])
+        moment, first, second = (factor * float(x[0]) for x in (row.moment, row.first, row.second))
+        spread = second + theta**-2 + (1 + theta) ** -2
+        log_size = -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread)
+        return cls(moment, second, first - 1 / theta - 1 / (1 + theta), log_size)
