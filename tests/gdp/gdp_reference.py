@@ -23,7 +23,9 @@ def gaussian_delta(mu: mpf, epsilon: mpf) -> mpf:
 
 
 def mu_gdp(epsilon: mpf, delta: mpf) -> mpf:
-    """The mu with delta_mu(eps) = delta: plain bisection to 18 digits (the paper's Algorithm 2, run to the end)."""
+    """The mu with delta_mu(eps) = delta: plain bisection to 18 digits (the paper's Algorithm 2, run to the
+    end).
+    """
     low, high = binary_search(epsilon, delta, mpf(10) ** -18)
     return (low + high) / 2
 
@@ -43,7 +45,9 @@ def binary_search(epsilon: mpf, delta: mpf, width: mpf) -> tuple[mpf, mpf]:
 
 
 def sup_near(curve: Curve, around: float, width: float) -> tuple[mpf, mpf]:
-    """(eps, G(eps)) at the maximum of a unimodal GDPT on [around - width, around + width], eps >= 0, by thirds."""
+    """(eps, G(eps)) at the maximum of a unimodal GDPT on [around - width, around + width], eps >= 0, by
+    thirds.
+    """
     with mp.workdps(DIGITS):
         low, high = mpf(max(around - width, 0.0)), mpf(around + width)
         for _ in range(26):
@@ -72,7 +76,9 @@ def pure(epsilon: float) -> Curve:
 
 
 def sampled(curve: Curve, rate: float) -> Curve:
-    """q delta(log((e^eps - 1 + q)/q)): the profile after Poisson sampling, eps >= 0, of a symmetric mechanism."""
+    """q delta(log((e^eps - 1 + q)/q)): the profile after Poisson sampling, eps >= 0, of a symmetric
+    mechanism.
+    """
     return lambda e: mpf(rate) * curve(mp.log((mp.exp(mpf(e)) - 1 + mpf(rate)) / mpf(rate)))
 
 
@@ -96,7 +102,9 @@ def pure_composed(epsilon: float, count: int) -> Curve:
 
 
 def naive_algorithm(curve: Curve, head: float, c: int) -> tuple[mpf, mpf]:
-    """All staircase values of Theorem 4.3, each by a binary search of width 1/(4c): bounds of sup G within 1/c."""
+    """All staircase values of Theorem 4.3, each by a binary search of width 1/(4c): bounds of sup G within
+    1/c.
+    """
     steps = math.ceil(math.sqrt(8 * math.pi) * c * head) + 1
     x = [mpf(head) * i / steps for i in range(steps + 1)]
     width = mpf(1) / (4 * c)
@@ -106,7 +114,9 @@ def naive_algorithm(curve: Curve, head: float, c: int) -> tuple[mpf, mpf]:
 
 
 def algorithm_one(curve: Curve, head: float, c: int, printed: bool, seed: int = 0) -> tuple[mpf, mpf]:
-    """(mu-, mu+) of Algorithm 1: as ``printed``, with x+ and x- exchanged, or corrected; both with the corrected n."""
+    """(mu-, mu+) of Algorithm 1: as ``printed``, with x+ and x- exchanged, or corrected; both with the
+    corrected n.
+    """
     steps = math.ceil(math.sqrt(8 * math.pi) * c * head) + 1
     order = list(range(steps))
     random.Random(seed).shuffle(order)

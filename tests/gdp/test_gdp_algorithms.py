@@ -1,5 +1,5 @@
-"""Laws: the paper's algorithms beside ours. The naive one, plain binary search, and Algorithm 1 as printed and as
-corrected are references written in mpmath.
+"""Laws: the paper's algorithms beside ours. The naive one, plain binary search, and Algorithm 1 as printed
+and as corrected are references written in mpmath.
 """
 
 import gdp_reference as reference
@@ -32,7 +32,8 @@ def test_naive_corrected_and_fast_agree():
     box = gdp.algorithm_one(mechanism, 1.45, tolerance=1 / 8)
     fast = gdp.measure(mechanism, tolerance=1e-9).mu
     for lower, upper in ((low, high), box):
-        assert lower <= fast.lower and fast.upper <= upper + 1e-9
+        assert lower <= fast.lower
+        assert fast.upper <= upper + 1e-9
         assert upper - lower <= 1 / 8
 
 
@@ -51,7 +52,8 @@ def test_library_inverse_against_plain_binary_search(epsilon, delta):
     curve = gdp.Curve(lambda e: delta, "constant")
     low, high = reference.binary_search(mpf(epsilon), mpf(delta), mpf(10) ** -14)
     box = gdp.transform(curve, epsilon)
-    assert box.lower <= high and low <= box.upper
+    assert box.lower <= high
+    assert low <= box.upper
     assert box.width < 1e-10 * max(1.0, box.upper)
 
 
@@ -62,7 +64,8 @@ def test_staircases_enclose_the_transform(m, steps):
     inside = gdp.transform(m, band.epsilon + 0.37 * 1.5 / steps)
     assert (band.lower <= inside.upper).all()
     assert (inside.lower <= band.upper).all()
-    # neighbouring steps: G+ - G- of the head is at most sqrt(2 pi) d  [GDPT paper, Thm. 4.3 and errata E004-5]
+    # neighbouring steps: G+ - G- of the head is at most sqrt(2 pi) d  [GDPT paper, Thm. 4.3 and errata
+    # E004-5]
     assert band.upper.max() - band.lower.max() <= np.sqrt(2 * np.pi) * 1.5 / steps + 1e-12
 
 
@@ -73,7 +76,7 @@ def test_measure_contains_the_maximum(reach, rate):
     curve = reference.sampled(reference.laplace(reach), rate) if rate < 1 else reference.laplace(reach)
     found = gdp.measure(mechanism, tolerance=1e-9)
     assert found.mu.width <= 1e-9
-    at, best = reference.sup_near(curve, found.attained_at, 1e-3)
+    _, best = reference.sup_near(curve, found.attained_at, 1e-3)
     assert found.mu.lower <= best <= found.mu.upper
     end = float(np.log1p(rate * np.expm1(reach)))
     for epsilon in np.linspace(0.0, 0.999 * end, 25):  # and nowhere else is it larger

@@ -1,4 +1,6 @@
-"""Contract: bad input is refused and named, results carry what a plot needs, and what is not known is not said."""
+"""Contract: bad input is refused and named, results carry what a plot needs, and what is not known is not
+said.
+"""
 
 import math
 
@@ -103,7 +105,7 @@ def test_bad_constructions():
 
 def test_renyi_only_guarantees_have_no_transform():
     for m in (dp.ZCDP(0.5), dp.RenyiDP([2.0], [0.1]), dp.ZCDP(0.5) + LAPLACE):
-        with pytest.raises(Unanswerable, match="dp.Profile"):
+        with pytest.raises(Unanswerable, match=r"dp\.Profile"):
             gdp.measure(m)
     bound = gdp.measure(dp.Profile(dp.ZCDP(0.5).delta), head=10.0)
     assert bound.mu.upper > 1.0  # 1-GDP is 0.5-zCDP, so an implied mu cannot be smaller

@@ -1,5 +1,5 @@
-"""Golden: every number of the GDPT paper, recomputed; the values and their corrections are in tests/golden.json
-and in the errata (E004).
+"""Golden: every number of the GDPT paper, recomputed; the values and their corrections are in
+tests/golden.json and in the errata (E004).
 """
 
 import math
@@ -77,7 +77,8 @@ def fifty() -> gdp.Summary:
 
 
 def test_summary_of_the_optimum(fifty):
-    assert fifty.mu.lower <= 1.420079176675 and fifty.mu.upper >= 1.420079176665
+    assert fifty.mu.lower <= 1.420079176675
+    assert fifty.mu.upper >= 1.420079176665
     assert fifty.mu.width <= 1e-9
     assert abs(fifty.measurement.attained_at - 0.20066) < 1e-3
     at, best = reference.sup_near(reference.pure_composed(0.2, 50), 0.2, 0.1)

@@ -16,7 +16,6 @@ from dptally.gdp.measure import algorithm_one as algorithm_one
 from dptally.gdp.measure import measure as measure
 from dptally.gdp.profiles import envelope as envelope
 from dptally.gdp.profiles import icea as icea
-from dptally.gdp.profiles import implied as implied
 from dptally.gdp.profiles import laplace as laplace
 from dptally.gdp.profiles import naive as naive
 from dptally.gdp.profiles import noisy_sgd as noisy_sgd

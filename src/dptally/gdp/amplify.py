@@ -109,9 +109,11 @@ def rate_for(m: Profiled, mu: float, head: float | None = None, adjacency: Adjac
     inner = m.mechanism() if isinstance(m, Curve) else m
     if not isinstance(inner, Mechanism):
         raise InvalidType("m", "a mechanism or a dptally.gdp.Curve", m)
+    if isinstance(m, Curve) and adjacency is not ADD_REMOVE:
+        raise Unanswerable("a curve is sampled under ADD_REMOVE only; sample curve.mechanism() instead")
 
     def reaches(rate: float) -> bool:
-        sampled = PoissonSampled(inner, rate, adjacency)
+        sampled = m.sampled(rate) if isinstance(m, Curve) else PoissonSampled(inner, rate, adjacency)
         view = view_of(sampled)
         end = view.zero_from if head is None else min(head, view.zero_from)
         if math.isinf(end):
@@ -121,14 +123,17 @@ def rate_for(m: Profiled, mu: float, head: float | None = None, adjacency: Adjac
     whole = math.inf if head is None else head
     if reaches(1.0):
         return Rate(1.0, 1.0, PoissonSampled(inner, 1.0, adjacency), whole)
-    if not reaches(_SMALLEST_RATE):
+    low = 0.5
+    while low > _SMALLEST_RATE and not reaches(low):
+        low *= 0.5
+    if not low > _SMALLEST_RATE:
         hint = (
             "ask on a head, for example head=20" if head is None else "no rate above 1e-12 lowers it that far"
         )
         raise CannotCalibrate(
             f"no sampling rate makes {inner!r} {mu:.6g}-GDP: the tail keeps its own mu; {hint}"
         )
-    rate = last_true(reaches, _SMALLEST_RATE, 1.0, _RATE_TOLERANCE)
+    rate = last_true(reaches, low, 2.0 * low, _RATE_TOLERANCE)
     return Rate(
         rate, min(1.0, rate * (1.0 + 2 * _RATE_TOLERANCE)), PoissonSampled(inner, rate, adjacency), whole
     )

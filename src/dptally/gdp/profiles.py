@@ -27,26 +27,10 @@ from dptally.mechanisms import Profile
 from dptally.numerics.exact import quotient
 from dptally.numerics.rounding import EPS, down, up
 
-__all__ = ["envelope", "icea", "implied", "laplace", "naive", "noisy_sgd", "refined"]
+__all__ = ["envelope", "icea", "laplace", "naive", "noisy_sgd", "refined"]
 
 _FARTHEST = 64.0  # a guarantee beyond says nothing about smaller epsilons: 1 - s (1 + e^eps) is 1 to rounding
 _ROUNDING = 16 * EPS
-
-
-def implied(epsilon: float, delta: float, at: float) -> float:
-    """The smallest delta at epsilon ``at`` that (epsilon, delta)-DP implies, rounded up.  [GDPT paper, Thm.
-    2.1]
-
-    >>> round(implied(1.0, 0.0, at=0.0), 12)
-    0.46211715726
-    """
-    epsilon, at = checks.nonnegative("epsilon", epsilon), checks.nonnegative("at", at)
-    delta = checks.probability("delta", delta)
-    if at >= epsilon:
-        return delta
-    # (e^e0 - e^eps) / (1 + e^e0) = (1 - e^(eps - e0)) / (1 + e^-e0)
-    share = -math.expm1(at - epsilon) / (1.0 + math.exp(-epsilon))
-    return min(up(delta + (1.0 - delta) * share, 8), 1.0)
 
 
 def naive(equation: Callable[[float, float], float], sigma: float) -> Curve:

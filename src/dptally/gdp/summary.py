@@ -85,12 +85,11 @@ def summary(plan: Mechanism, head: float | None = None, tolerance: float = 1e-6)
     head = None if head is None else checks.positive("head", head)
     view = view_of(plan)
     measurement = measured(plan, view, head, checked_tolerance(tolerance))
-    if math.isinf(measurement.mu.upper):
-        return Summary(measurement, Interval(0.0, 1.0), 0.0, plan)
     mu = measurement.mu.upper
+    if mu == 0 or math.isinf(mu):
+        return Summary(measurement, Interval(0.0, min(mu, 1.0)), 0.0, plan)
     # beyond, delta_mu itself is below 1e-12
-    end = min(measurement.head, max(epsilon_mu(mu, 1e-12), 1e-9)) if mu > 0 else 1e-9
-    regret, at = _regret(view, mu, end)
+    regret, at = _regret(view, mu, min(measurement.head, max(epsilon_mu(mu, 1e-12), 1e-9)))
     return Summary(measurement, regret, at, plan)
 
 
@@ -118,8 +117,7 @@ def _regret(view: View, mu: float, end: float) -> tuple[Interval, float]:
         fresh = 0.5 * (x[split] + x[split + 1])
         fresh_low, fresh_high = view.log_delta(fresh)
         x, low, high = np.append(x, fresh), np.append(low, fresh_low), np.append(high, fresh_high)
-    beyond = 1e-12 if end > 0 else 0.0  # delta_mu past the end
-    return Interval(best, max(best, limit, beyond)), float(x[int(np.argmax(gap))])
+    return Interval(best, max(best, limit, 1e-12)), float(x[int(np.argmax(gap))])
 
 
 def _most(x: Floats, low: Floats, high: Floats, gauss: Floats) -> Floats:

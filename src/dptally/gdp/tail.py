@@ -27,7 +27,7 @@ from dptally.gdp.view import Profiled
 from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.law.adjacency import ADD_REMOVE
-from dptally.mechanisms import Mechanism
+from dptally.mechanisms import Composed, Mechanism
 from dptally.numerics.rounding import up
 
 __all__ = ["Tail", "covered_from", "tail_of"]
@@ -85,7 +85,7 @@ def _of_plan(plan: Mechanism) -> Tail:
     if bounded:
         most = max(supremum(composition) for composition in directions)
         return Tail(_NOTHING, enough, None, f"the loss is at most {most:.6g}, and delta is 0 from there on")
-    root = min(_root(directions), enough)
+    root = min(_root(_unsampled(plan).directions()), enough)
     shape = GaussianTail(root, up(0.5 * root * root, 2)) if root < math.inf else None
     limit = None
     if all(part.limit is not None for part, _ in parts):
@@ -105,7 +105,7 @@ def _of_part(part: Mechanism) -> Tail:
     """One mechanism: sampled ones by what they sample, others by their laws."""
     given = part.parameters()
     if given.get("rate", 1.0) < 1.0:  # sampling tells at most what rate 1 tells
-        whole = _of_plan(replace(part, rate=1.0))  # type: ignore[type-var]
+        whole = _of_plan(_unsampled(part))
         bounded = all(composition.supremum < math.inf for composition in part.directions())
         limit = _NOTHING if bounded else whole.limit if given["adjacency"] is ADD_REMOVE else None
         known = max((_gaussian(composition) for composition in part.directions()), default=0.0)
@@ -124,6 +124,15 @@ def _of_part(part: Mechanism) -> Tail:
     seen = math.sqrt(2.0 * moment / (_LARGE_ORDER * (_LARGE_ORDER + 1.0))) * (1.0 - MOMENT_TRUST)
     # K grows like its bound rho t (t + 1): then mu_t is sqrt(2 rho)
     return Tail(Interval(seen, max(seen, root)) if seen >= root * (1.0 - 1e-9) else None, enough, None, "")
+
+
+def _unsampled(plan: Mechanism) -> Mechanism:
+    """The plan with every rate 1, which tells at least as much: H_a(P, Q) is jointly convex in (P, Q)."""
+    parts = (
+        (replace(part, rate=1.0) if part.parameters().get("rate", 1.0) < 1.0 else part, n)  # type: ignore[type-var]
+        for part, n in plan.parts
+    )
+    return Composed.of(parts)
 
 
 def _gaussian(composition: Composition) -> float:

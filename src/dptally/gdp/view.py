@@ -73,7 +73,9 @@ def _by_laws(directions: Sequence[Composition]) -> Callable[[Floats], tuple[Floa
                 low, high = law.log_profile(epsilon)
                 beyond = epsilon >= law.supremum
                 low, high = np.where(beyond, -np.inf, low), np.where(beyond, -np.inf, high)
-                if law.infinity_mass > 0:
+                if law.infinity_mass == 1:
+                    low, high = np.zeros(epsilon.shape), np.zeros(epsilon.shape)
+                elif law.infinity_mass > 0:
                     log_mass = math.log(law.infinity_mass)
                     low, high = down(np.logaddexp(log_mass, low), 8), up(np.logaddexp(log_mass, high), 8)
                 lower, upper = np.maximum(lower, low), np.maximum(upper, np.minimum(high, 0.0))
