@@ -13,8 +13,9 @@ from dptally import checks
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Law
-from dptally.law.characteristic import MomentTable
+from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
+from dptally.law.nodes import tilted_nodes
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.two_point import TwoPointLaw
 from dptally.numerics.doubled import two_product
@@ -56,6 +57,7 @@ class DiscreteLaplaceLaw(Law):
     step: float
     step_lower: float
     reach: float
+    has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = (
         "Ghosh, Roughgarden, Sundararajan 2009, Sec. 2 (the mechanism); its loss by direct computation"
     )
@@ -177,6 +179,14 @@ class DiscreteLaplaceLaw(Law):
         j = np.ceil(0.5 * (self.shift - np.clip(loss / self.step, -self.shift, self.shift))) - 1
         inside = 1.0 - np.exp(-(np.maximum(j, 0.0) + 1) * self.step) / (1.0 + r)
         return np.where(loss < -self.reach, 1.0, np.where(loss >= self.reach, 0.0, inside))
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+        del reach, log_tolerance
+        if self.shift > 4096:
+            return None
+        losses, masses = np.array(self.atoms()).T
+        off = (self.step - self.step_lower) / self.step + 8 * EPS
+        return tilted_nodes(losses, masses, theta, loss_error=off, mass_error=(64 + 8 * self.reach) * EPS)
 
     def atoms(self) -> tuple[tuple[float, float], ...]:
         if self.shift > _MOST_ATOMS:

@@ -12,8 +12,9 @@ from dptally import checks
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.law import Law
-from dptally.law.characteristic import MomentTable
+from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
+from dptally.law.nodes import exponential_rule, tilted_nodes
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.numerics.exact import quotient
 from dptally.numerics.logspace import exp_divided_difference, expm1_ratio, log1mexp, log1p, widened
@@ -39,6 +40,7 @@ class LaplaceLaw(Law):
 
     reach: float
     reach_lower: float
+    has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = "Mironov 2017, Prop. 6; Balle, Barthe, Gaboardi 2018, Thm. 3 (profile)"
 
     def log_moment(self, t: Numbers) -> Numbers:
@@ -59,6 +61,28 @@ class LaplaceLaw(Law):
     def moment_table(self, theta: Floats) -> MomentTable:
         table = Law.moment_table(self, theta)
         return replace(table, error=_MOMENT_ULPS * EPS * table.moment)
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+        """Two atoms, and Gauss-Legendre nodes for the density: e^{(theta + 1/2 + iu) l} is entire."""
+        r = self.reach
+        rule = exponential_rule(r * (theta + 0.5), r * reach, log_tolerance)
+        if rule is None:
+            return None
+        x, w = rule
+        losses = np.concatenate(([-r], r * x, [r]))
+        masses = np.concatenate(([0.5 * math.exp(-r)], 0.25 * r * w * np.exp(-0.5 * r * (1 - x)), [0.5]))
+        off = (self.reach - self.reach_lower) / self.reach + 4 * EPS
+        return tilted_nodes(
+            losses, masses, theta, loss_error=off, mass_error=(64 + 8 * r) * EPS, defect=math.exp(log_tolerance)
+        )
+
+    def log_decay(self, theta: float, start: Floats) -> Floats:
+        """|phi(u)| <= tilted mass of the atoms + (variation of the tilted density) / u; the density is monotone."""
+        r = self.reach
+        log_k = float(self.log_moment(np.array([theta]))[0]) * (1 - 1e-12)
+        atoms = 0.5 * math.exp(theta * r - log_k) + 0.5 * math.exp(-(1 + theta) * r - log_k)
+        bound = (atoms + 0.5 * math.exp(theta * r - log_k) / start) * (1 + 1e-9)
+        return np.minimum(0.0, np.log(bound))
 
     @property
     def mean(self) -> float:

@@ -12,8 +12,9 @@ import numpy as np
 
 from dptally.checks import Floats
 from dptally.law import Law
-from dptally.law.characteristic import MomentTable
+from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
+from dptally.law.nodes import tilted_nodes
 from dptally.numerics.logspace import log1mexp, log1p, widened
 from dptally.numerics.normal import gaussian_mu_of_pure
 from dptally.numerics.rounding import EPS, up
@@ -40,7 +41,20 @@ class TwoPointLaw(Law):
     mass: float
     zero: float = 0.0
     infinity_mass: float = 0.0
+    has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = "Kairouz, Oh, Viswanath 2015, Thm. 3.1 and 3.3; Dong, Roth, Su 2022, Prop. 2.5"
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+        del reach, log_tolerance
+        if self.infinity_mass == 1:
+            return None
+        losses = np.array([-self.loss, 0.0, self.loss])
+        masses = np.array([self.mass * math.exp(-self.loss), self.zero, self.mass])
+        off = (self.loss - self.loss_lower) / self.loss + 4 * EPS
+        keep = masses > 0
+        return tilted_nodes(
+            losses[keep], masses[keep], theta, loss_error=off, mass_error=(16 + 4 * self.loss) * EPS, missing=self.infinity_mass
+        )
 
     @classmethod
     def of_guarantee(cls, epsilon: float, delta: float = 0.0) -> TwoPointLaw:
@@ -95,10 +109,9 @@ class TwoPointLaw(Law):
 
     def _log_profile(self, epsilon: Floats, loss: float, sign: int) -> Floats:
         negative = np.minimum(epsilon, 0.0)
-        shift = np.nextafter(
-            np.minimum(epsilon - loss, 0.0), -math.inf * sign
-        )  # half an ulp of the difference, outwards
-        with np.errstate(under="ignore", divide="ignore"):
+        with np.errstate(under="ignore", divide="ignore", over="ignore"):
+            # half an ulp of the difference, outwards
+            shift = np.nextafter(np.minimum(epsilon - loss, 0.0), -math.inf * sign)
             inner = np.log(self.mass * -np.expm1(np.minimum(shift, 0.0)) + self.zero * -np.expm1(negative))
         below = log1mexp(negative) + (
             math.log1p(-self.infinity_mass) if self.infinity_mass < 1 else -math.inf

@@ -35,6 +35,7 @@ Losses = Sequence[tuple[Transformable, int]]
 _BLOCKS = tuple(2.0 ** (np.arange(a, b) / 2.0) for a, b in ((-26, 7), (7, 13), (13, 19), (19, 25), (25, 31), (31, 41)))
 _RELATIVE = 1e-14  # what each truncation may cost, relative to delta
 _MOST_TERMS = 1 << 17
+_HOPELESS = 14.0  # nats by which the tail may exceed its share before another method is better
 _MOST_WORK = 20_000_000  # terms times nodes: about 0.2 s
 
 
@@ -203,7 +204,7 @@ def invert(parts: Losses, tilts: MomentTable, at: MomentTable, epsilon: float | 
     cut, log_bound = _cut_off(parts, theta, math.sqrt(2 * max(1.0, -log_cut) / max(variance, 1e-300)), log_cut)
     step = 2 * math.pi / period
     number = math.ceil(cut / step) + 1
-    if number > _MOST_TERMS:
+    if number > _MOST_TERMS or log_bound - math.log(cut) > log_cut + _HOPELESS:
         return None
     main = _characteristics(parts, theta, step * number, math.log(1e-15) - log_count)
     if main is not None and number * sum(char.size for char, _ in main) > _MOST_WORK:
