@@ -22,17 +22,13 @@ def checked(found: gdp.Summary, epsilons: np.ndarray, exact: list[float]) -> Non
 
 
 def test_dpsgd_on_a_head():
-    plan = dp.dpsgd(1.0, 0.01, 100)
+    plan = dp.dpsgd(1.0, 0.01, 1000)
     found = gdp.summary(plan, head=2.0)
     assert found.mu.width <= 1e-6
     assert found.head == 2.0
-    x = np.array([0.0, 0.1, 0.5, 2.0])
-    exact = [
-        max(float(sampled_gaussian_delta(1.0, 0.01, 100, float(e), way)) for way in ("remove", "add"))
-        for e in x
-    ]
-    checked(found, x, exact)
-    assert found.left_out >= exact[-1]
+    x = np.array([0.5, 2.0])
+    checked(found, x, [float(sampled_gaussian_delta(1.0, 0.01, 1000, float(e), "remove")) for e in x])
+    assert found.left_out >= plan.delta_interval(2.0).lower
     assert found.epsilon(1e-3) >= plan.epsilon_interval(1e-3).lower
     with pytest.raises(Unanswerable, match="larger head"):
         found.epsilon(1e-30)
@@ -49,7 +45,7 @@ def test_laplace_composition_against_the_sum_of_squares():
 
 def test_regret_of_one_laplace():
     found = gdp.summary(dp.Laplace(0.5))
-    x = np.linspace(0.0, 6.0, 600)
+    x = np.append(np.linspace(0.0, 6.0, 600), 2.0)
     gaps = [delta_mu(found.mu.upper, float(e)) - max(0.0, -math.expm1((e - 2) / 2)) for e in x]
     assert max(gaps) <= found.regret.upper
     assert found.regret.lower <= max(gaps) + 1e-4
