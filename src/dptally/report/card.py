@@ -1,0 +1,177 @@
+"""The guarantee card: one page about a plan, as Markdown, self-contained HTML or JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+
+import dptally
+from dptally.accounting.decimals import shown_down, shown_up
+from dptally.interval import Interval
+from dptally.meaning import attacks
+from dptally.mechanisms import Mechanism
+
+__all__ = ["DELTAS", "Card", "card"]
+
+DELTAS = (1e-5, 1e-9, 1e-15)
+_RATES = (0.001, 0.01, 0.1)
+_UNIT = "one record (not stated otherwise)"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What the page says; every number is on the safe side."""
+
+    title: str
+    unit: str
+    plan: str
+    adjacency: str
+    sampling: str
+    mechanisms: tuple[tuple[int, str, str], ...]  # count, mechanism, theorem
+    epsilons: tuple[tuple[float, Interval], ...]  # delta, certified ends
+    mu: float | None
+    rho: float | None
+    risk: tuple[tuple[float, float], ...]  # false-positive rate, largest true-positive rate
+    advantage: float
+    theorems: tuple[str, ...]
+    sources: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    version: str
+
+    @property
+    def cite(self) -> str:
+        return f"dptally {self.version}, and the sources listed here."
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, ready for JSON; infinity is the string "inf"."""
+        out: dict[str, object] = asdict(self)
+        out["mechanisms"] = [{"count": n, "mechanism": m, "theorem": t} for n, m, t in self.mechanisms]
+        out["epsilons"] = [
+            {"delta": delta, "lower": _finite(box.lower), "upper": _finite(box.upper), "method": box.method}
+            for delta, box in self.epsilons
+        ]
+        out["risk"] = [{"false_positive_rate": x, "true_positive_rate": y} for x, y in self.risk]
+        return out | {"cite": self.cite}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    def to_markdown(self) -> str:
+        lines = [f"# {_cell(self.title)}", "", f"**{self.headline}**", ""]
+        for name, columns, rows in self._tables():
+            lines += ["", f"## {name}", "", f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+            lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+        for name, items in self._lists():
+            lines += ["", f"## {name}", "", *(f"- {item}" for item in items)]
+        return "\n".join([*lines, ""])
+
+    def to_html(self) -> str:
+        """One file that needs no other."""
+        body = [f"<h1>{escape(self.title)}</h1>", f'<p class="answer">{escape(self.headline)}</p>']
+        for name, columns, rows in self._tables():
+            head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+            cells = "".join(
+                "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+            )
+            body.append(f"<h2>{escape(name)}</h2><table><tr>{head}</tr>{cells}</table>")
+        for name, items in self._lists():
+            body.append(
+                f"<h2>{escape(name)}</h2><ul>"
+                + "".join(f"<li>{escape(item)}</li>" for item in items)
+                + "</ul>"
+            )
+        page = "\n".join(body)
+        return (
+            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(self.title)}</title>'
+            f"<style>{_CSS}</style></head>\n<body>\n{page}\n</body></html>\n"
+        )
+
+    @property
+    def headline(self) -> str:
+        delta, box = self.epsilons[0]
+        return f"epsilon = {shown_up(box.upper)} at delta = {delta:g}, for {self.unit}"
+
+    def _tables(self) -> Iterable[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+        stated = [("unit of privacy", self.unit), ("adjacency", self.adjacency), ("sampling", self.sampling)]
+        stated += [("Gaussian DP", "-" if self.mu is None else f"mu = {shown_up(self.mu)}")]
+        stated += [("zero-concentrated DP", "-" if self.rho is None else f"rho = {shown_up(self.rho)}")]
+        yield "The guarantee", ("", ""), stated
+        yield (
+            "Epsilon",
+            ("delta", "epsilon, rounded up", "at least", "found by"),
+            [
+                (f"{delta:g}", shown_up(box.upper, 8), shown_down(box.lower, 8), box.method)
+                for delta, box in self.epsilons
+            ],
+        )
+        risks = [(f"{100 * x:g} %", f"{shown_up(100 * y, 4)} %") for x, y in self.risk]
+        risks.append(("any (TPR - FPR)", shown_up(self.advantage, 4)))
+        yield "Risk", ("an attacker with false positives", "finds at most, of the members"), risks
+        yield (
+            "What was run",
+            ("times", "mechanism", "theorem"),
+            [(str(n), m, t) for n, m, t in self.mechanisms],
+        )
+
+    def _lists(self) -> Iterable[tuple[str, Sequence[str]]]:
+        yield "Assumptions", self.assumptions
+        yield "Theorems used", self.theorems
+        yield "How to cite", (self.cite, *self.sources)
+
+
+_CSS = (
+    "body{font:15px/1.45 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 1em;color:#111}"
+    "h1{font-size:1.5em}h2{font-size:1.05em;margin:1.4em 0 .3em}table{border-collapse:collapse;width:100%}"
+    "td,th{border:1px solid #bbb;padding:.25em .6em;text-align:left;overflow-wrap:anywhere}"
+    ".answer{font-size:1.2em;font-weight:bold;border-left:4px solid #111;padding-left:.6em}"
+    "@media print{body{margin:0;font-size:11px}}"
+)
+
+
+def card(plan: Mechanism, deltas: Sequence[float] = DELTAS, title: str = "", unit: str = "") -> Card:
+    """The card of a plan; ``unit`` is what one record stands for ("one patient").
+
+    >>> from dptally import Gaussian
+    >>> print(card(Gaussian(sigma=1.0), deltas=[1e-5], unit="one patient").headline)
+    epsilon = 4.37718 at delta = 1e-05, for one patient
+    """
+    explained = plan.explain(deltas[0])
+    facts, directions = explained.facts, plan.directions()
+    boxes = [facts.epsilon, *(plan.epsilon_interval(delta) for delta in deltas[1:])]
+    stated = dict(line.split(": ", 1) for line in _marked(explained.assumptions))
+    return Card(
+        title=title or "Privacy guarantee",
+        unit=unit or _UNIT,
+        plan=repr(plan),
+        adjacency=stated.get("adjacency", "as stated"),
+        sampling=stated.get("sampling", "none"),
+        mechanisms=tuple((n, name, theorem) for name, n, theorem in explained.parts),
+        epsilons=tuple(zip(deltas, boxes, strict=True)),
+        mu=facts.mu,
+        rho=facts.rho,
+        risk=tuple((x, attacks.true_positive_rate(directions, x)) for x in _RATES),
+        advantage=facts.advantage,
+        theorems=facts.theorems,
+        sources=tuple(str(source) for source in facts.sources),
+        assumptions=explained.assumptions,
+        version=dptally.__version__,
+    )
+
+
+def _marked(assumptions: Iterable[str]) -> Iterable[str]:
+    """The assumptions of the form "adjacency ...: text" and "sampling: text", by their first word."""
+    for line in assumptions:
+        word = line.split()[0].rstrip(":")
+        if word in ("adjacency", "sampling") and ": " in line:
+            yield f"{word}: {line.split(': ', 1)[1]}"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _finite(value: float) -> float | str:
+    return value if math.isfinite(value) else "inf"

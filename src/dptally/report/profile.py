@@ -1,0 +1,44 @@
+"""The privacy profile on a log axis: all frameworks, and the certified band."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dptally.mechanisms import Mechanism, compare
+from dptally.report.figure import STYLES, axes_or_new, short
+
+__all__ = ["plot_profile"]
+
+_CERTIFIED = "certified numerical"
+
+
+def plot_profile(plan: Mechanism, deltas: Sequence[float] | None = None, ax: Any = None) -> Any:
+    """delta against epsilon for every framework; between the certified ends lies the truth.
+
+    Each framework is asked for epsilon at each of ``deltas`` (by default 1e-1 to 1e-15).
+    """
+    asked = list(deltas) if deltas is not None else np.logspace(-1, -15, 9).tolist()
+    boxes = [plan.epsilon_interval(delta) for delta in asked]
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for delta in asked:
+        for row in compare(plan, delta).rows:
+            if row.epsilon is not None and math.isfinite(row.epsilon) and row.framework != _CERTIFIED:
+                curves.setdefault(row.framework, []).append((row.epsilon, delta))
+    ax = axes_or_new(ax, (7.6, 5.0))
+    lower, upper = [box.lower for box in boxes], [box.upper for box in boxes]
+    ax.fill_betweenx(asked, lower, upper, color="0.75", label="certified band")
+    ax.plot(upper, asked, **{**STYLES[0], "linewidth": 2.4}, label="certified upper end")
+    widest = 4 * max((e for e in upper if math.isfinite(e)), default=1.0)
+    shown = [(name, points) for name, points in curves.items() if min(e for e, _ in points) <= widest]
+    for i, (name, points) in enumerate(shown):
+        style = STYLES[1 + i % (len(STYLES) - 1)] | {"markevery": 1, "linewidth": 1.1}
+        ax.plot(*zip(*points, strict=True), **style, label=name)
+    ax.set_xlim(0, widest)
+    ax.set_yscale("log")
+    ax.set(xlabel="epsilon", ylabel="delta", title=short(plan))
+    ax.legend(fontsize=8, loc="upper right")
+    return ax
