@@ -93,10 +93,7 @@ def gdp(plan: Plan, head: float | None, tolerance: float, as_json: bool) -> None
     if math.isfinite(found.mu.upper) and math.isfinite(found.attained_at):
         facts([f"the Gaussian curve touches the plan's at epsilon {found.attained_at:.6g}"])
     if not found.covered:
-        facts(
-            [
-                f"measured for epsilon <= {found.head:g} only; beyond, delta is at most {shown_up(found.left_out, 3)}"
-            ]
-        )
+        left_out = shown_up(found.left_out, 3)
+        facts([f"measured for epsilon <= {found.head:g} only; beyond, delta is at most {left_out}"])
     heading("assumptions")
     facts(assumptions(plan.mechanism))

@@ -277,9 +277,9 @@ class _Builder:
                 raise self.fail(item, f"{reason}; write {_usage(node.name)}")
             return known[i]
         if keyword not in known:
+            near = _nearest(keyword, known)
             raise self.fail(
-                item,
-                f"{node.name} has no parameter {_cut(keyword)!r}{_nearest(keyword, known)}; write {_usage(node.name)}",
+                item, f"{node.name} has no parameter {_cut(keyword)!r}{near} in {_usage(node.name)}"
             )
         if keyword in given:
             raise self.fail(item, f"{keyword} is given twice")

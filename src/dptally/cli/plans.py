@@ -129,7 +129,7 @@ def _parts(document: dict[str, Any], path: Path) -> Iterator[tuple[Mechanism, in
         yield parse(query["plan"]), query.get("count", 1)
 
 
-class PlanParameter(click.ParamType):
+class PlanParameter(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on only
     """A click parameter that becomes a :class:`Plan`."""
 
     name = "plan"

@@ -105,12 +105,13 @@ def curve(
 
     first, last = _range(steps)
     with working("accounting"):
-        found = epsilon_curve(plan.mechanism, first, last, delta, points=points, budget=budget)
+        asked = [first + (last - first) * i // (points - 1) for i in range(points)]
+        found = epsilon_curve(plan.mechanism, asked, delta, budget)
     if output is not None:
-        from dptally.report.figure import saved
-        from dptally.report.steps import draw_curve
+        from dptally.report import plot_steps, saved
 
-        saved(draw_curve(found), output)
+        with working("drawing"):
+            saved(plot_steps(plan.mechanism, last, delta, budget), output)
     if as_json:
         rows = [{"steps": n, "epsilon": e} for n, e in zip(found.steps, found.epsilons, strict=True)]
         out: dict[str, Any] = {"plan": repr(plan.mechanism), "delta": delta, "curve": rows}

@@ -10,8 +10,9 @@ by Python.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 from dptally.errors import InvalidArgument
 
@@ -98,7 +99,6 @@ class Call:
 
 
 Node = Number | Word | Series | Negative | Join | Call
-Kind = Literal["number", "word", "sign", "end"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ class _Reader:
     def token(self) -> Token:
         return self.tokens[self.position]
 
-    def fail(self, token: Token, reason: str) -> NoReturn:
-        raise PlanError(self.text, token.at, reason)
+    def failure(self, token: Token, reason: str) -> PlanError:
+        return PlanError(self.text, token.at, reason)
 
     def take(self) -> Token:
         token = self.token
@@ -155,12 +155,12 @@ class _Reader:
 
     def whole(self) -> Node:
         if self.token.kind == "end":
-            self.fail(self.token, 'the plan is empty; write for example "10 * gaussian(sigma=4)"')
+            raise self.failure(self.token, 'the plan is empty; write for example "10 * gaussian(sigma=4)"')
         out = self.sum()
         if self.token.kind != "end":
             found = self.token.text
             reason = "a closing bracket without an opening one" if found in ")]" else f"unexpected {found!r}"
-            self.fail(self.token, reason)
+            raise self.failure(self.token, reason)
         return out
 
     def sum(self) -> Node:
@@ -169,8 +169,7 @@ class _Reader:
     def product(self) -> Node:
         return self.joined(self.value, "*", "/")
 
-    def joined(self, part: object, *signs: str) -> Node:
-        assert callable(part)
+    def joined(self, part: Callable[[], Node], *signs: str) -> Node:
         at = self.token.at
         items, used = [part()], []
         while sign := self.accept(*signs):
@@ -198,16 +197,18 @@ class _Reader:
             return self.series(token)
         if token.kind == "end":
             self.position -= 1
-            self.fail(token, "the plan ends too early")
-        self.fail(token, f"unexpected {token.text!r}")
+            raise self.failure(token, "the plan ends too early")
+        raise self.failure(token, f"unexpected {token.text!r}")
 
     def number(self, token: Token) -> float:
         if len(token.text) > _LONGEST_NUMBER:
-            self.fail(token, f"a number of {len(token.text)} characters; at most {_LONGEST_NUMBER} are read")
+            raise self.failure(
+                token, f"a number of {len(token.text)} characters; at most {_LONGEST_NUMBER} are read"
+            )
         try:
             return int(token.text) if token.text.replace("_", "").isdigit() else float(token.text)
         except ValueError:
-            self.fail(token, f"{token.text!r} is not a number")
+            raise self.failure(token, f"{token.text!r} is not a number") from None
 
     def series(self, opened: Token) -> Node:
         """One value in round brackets is that value; otherwise a series."""
@@ -246,9 +247,9 @@ class _Reader:
     def deeper(self, opened: Token) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            self.fail(opened, f"brackets are nested more than {DEEPEST} deep")
+            raise self.failure(opened, f"brackets are nested more than {DEEPEST} deep")
 
     def unclosed(self, opened: Token, closing: str) -> NoReturn:
         if self.token.kind == "end":
-            self.fail(opened, f"this bracket is never closed with {closing!r}")
-        self.fail(self.token, f"expected ',' or {closing!r}, found {self.token.text!r}")
+            raise self.failure(opened, f"this bracket is never closed with {closing!r}")
+        raise self.failure(self.token, f"expected ',' or {closing!r}, found {self.token.text!r}")

@@ -53,7 +53,7 @@ def plot_loss(plan: Mechanism, points: int = 400, ax: Any = None) -> Any:
                 linefmt="0.3",
                 markerfmt="o",
                 basefmt=" ",
-                label=f"{name}: point masses",
+                label="point masses" if name == "density" else f"{name}: point masses",
             )
             shown.markerline.set(color=style["color"], markersize=4)
             masses.set_ylim(bottom=0)

@@ -32,13 +32,17 @@ def plot_profile(plan: Mechanism, deltas: Sequence[float] | None = None, ax: Any
     lower, upper = [box.lower for box in boxes], [box.upper for box in boxes]
     ax.fill_betweenx(asked, lower, upper, color="0.75", label="certified band")
     ax.plot(upper, asked, **{**STYLES[0], "linewidth": 2.4}, label="certified upper end")
-    widest = 4 * max((e for e in upper if math.isfinite(e)), default=1.0)
-    shown = [(name, points) for name, points in curves.items() if min(e for e, _ in points) <= widest]
+    # a framework that is more than twice as far is named in no picture: it would flatten the others
+    widest = 2.0 * max((e for e in upper if math.isfinite(e)), default=1.0)
+    shown = [(name, points) for name, points in curves.items() if points[-1][0] <= widest]
     for i, (name, points) in enumerate(shown):
         style = STYLES[1 + i % (len(STYLES) - 1)] | {"markevery": 1, "linewidth": 1.1}
-        ax.plot(*zip(*points, strict=True), **style, label=name)
-    ax.set_xlim(0, widest)
+        # those that coincide stay visible: hollow signs of growing size
+        hollow = {"markersize": 4 + 1.5 * i, "markerfacecolor": "none"}
+        ax.plot(*zip(*points, strict=True), **(style | hollow), label=name)
+    farthest = max([*upper, *(points[-1][0] for _, points in shown)])
+    ax.set_xlim(0, 1.05 * (farthest if 0 < farthest < math.inf else 1.0))
     ax.set_yscale("log")
     ax.set(xlabel="epsilon", ylabel="delta", title=short(plan))
-    ax.legend(fontsize=8, loc="upper right")
+    ax.legend(fontsize=8, loc="best")
     return ax

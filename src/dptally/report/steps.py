@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dptally import checks
+from dptally.errors import InvalidArgument
 from dptally.mechanisms import Mechanism
 from dptally.report.figure import STYLES, axes_or_new, short
 
@@ -17,7 +18,10 @@ __all__ = ["StepCurve", "draw_curve", "epsilon_curve", "plot_steps"]
 
 @dataclass(frozen=True, slots=True)
 class StepCurve:
-    """Upper bounds of epsilon after some numbers of steps. ``stop``: the last step within the budget."""
+    """Upper bounds of epsilon after some numbers of steps.
+
+    ``stop`` is the last step within the budget, None where the first one passes it.
+    """
 
     plan: Mechanism
     delta: float
@@ -28,37 +32,38 @@ class StepCurve:
 
 
 def epsilon_curve(
-    plan: Mechanism, first: int, last: int, delta: float, points: int = 40, budget: float | None = None
+    plan: Mechanism, steps: Sequence[int], delta: float, budget: float | None = None
 ) -> StepCurve:
-    """Epsilon of n runs of ``plan`` for ``points`` numbers n from ``first`` to ``last``, and where to stop.
+    """Epsilon of n runs of ``plan`` for every n in ``steps``, and where to stop.
 
-    The stopping point is exact: epsilon does not fall with n, so it is found by halving.
+    The stopping point is exact up to the last of ``steps``: epsilon does not fall with n, so it is found by
+    halving.
 
     >>> from dptally import Gaussian
-    >>> epsilon_curve(Gaussian(sigma=10.0), 1, 100, delta=1e-5, points=3, budget=2.0).stop
+    >>> epsilon_curve(Gaussian(sigma=10.0), [1, 50, 100], delta=1e-5, budget=2.0).stop
     25
     """
-    first, last = checks.count("first", first, 1), checks.count("last", last, 1)
-    steps = sorted({round(x) for x in np.linspace(first, last, checks.count("points", points, 2)).tolist()})
-    epsilons = [(n * plan).epsilon(delta) for n in steps]
+    asked = sorted({checks.count("steps", n, 1) for n in steps})
+    if not asked:
+        raise InvalidArgument("steps", "at least one number of steps", steps)
+    epsilons = [(n * plan).epsilon(delta) for n in asked]
     if budget is None:
-        return StepCurve(plan, delta, tuple(steps), tuple(epsilons))
-    stop = _stop(plan, delta, checks.nonnegative("budget", budget), steps, epsilons)
-    return StepCurve(plan, delta, tuple(steps), tuple(epsilons), budget, stop)
+        return StepCurve(plan, delta, tuple(asked), tuple(epsilons))
+    stop = _stop(plan, delta, checks.nonnegative("budget", budget), asked, epsilons)
+    return StepCurve(plan, delta, tuple(asked), tuple(epsilons), budget, stop)
 
 
 def _stop(
     plan: Mechanism, delta: float, budget: float, steps: Sequence[int], epsilons: Sequence[float]
 ) -> int | None:
     within = [n for n, e in zip(steps, epsilons, strict=True) if e <= budget]
-    if not within:
-        return None
-    low = within[-1]
+    # none of the steps asked for: look before the first of them
+    low = within[-1] if within else 0
     high = next((n for n, e in zip(steps, epsilons, strict=True) if e > budget), low + 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if (middle * plan).epsilon(delta) <= budget else (low, middle)
-    return low
+    return low or None
 
 
 def draw_curve(curve: StepCurve, ax: Any = None) -> Any:
@@ -80,4 +85,7 @@ def plot_steps(
     plan: Mechanism, steps: int, delta: float, budget: float | None = None, points: int = 40, ax: Any = None
 ) -> Any:
     """Epsilon after 1 to ``steps`` runs of ``plan``, the budget line and the stopping point."""
-    return draw_curve(epsilon_curve(plan, 1, steps, delta, points, budget), ax)
+    last = checks.count("steps", steps, 1)
+    # denser at the start, where the curve bends
+    asked = (1 + (last - 1) * np.linspace(0.0, 1.0, checks.count("points", points, 2)) ** 2).round()
+    return draw_curve(epsilon_curve(plan, [int(n) for n in asked], delta, budget), ax)
