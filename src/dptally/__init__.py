@@ -50,7 +50,19 @@ _HOME = {
     "calibrate": "calibration",
     "Ledger": "ledger",
 }
-_MODULES = ("accounting", "audit", "calibration", "conversions", "gdp", "ledger", "meaning", "mechanisms", "noise", "release", "report")
+_MODULES = (
+    "accounting",
+    "audit",
+    "calibration",
+    "conversions",
+    "gdp",
+    "ledger",
+    "meaning",
+    "mechanisms",
+    "noise",
+    "release",
+    "report",
+)
 
 __all__ = ["__version__", *_HOME, *_MODULES]
 

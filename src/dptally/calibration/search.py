@@ -1,6 +1,7 @@
 """Find the parameter at the edge of what a target allows, on its safe side.
 
-The searched parameter may make a plan more private as it grows (noise) or less (steps, rate); which of the two is found by
+The searched parameter may make a plan more private as it grows (noise) or less (steps, rate); which of the two is
+found by
 asking. Every answer that is returned was itself asked: its certified upper bound meets the target.
 """
 
@@ -34,7 +35,8 @@ def calibrate(
 ) -> float:
     """The parameter x at the edge of the target for the plan ``make(x)``, certainly on its safe side.
 
-    The smallest x where growing x adds privacy (noise), the largest where it costs privacy (steps, rates; integers where
+    The smallest x where growing x adds privacy (noise), the largest where it costs privacy (steps, rates; integers
+    where
     ``make`` takes only integers). ``low`` and ``high`` limit the search. Raises CannotCalibrate where no value will do.
 
     >>> import dptally as dp
@@ -69,12 +71,14 @@ class _Search:
         self.asked: dict[float, float] = {}
 
     def excess(self, x: float) -> float:
-        """Above zero where make(x) misses the target; the logarithm of measure/bound, which is nearly linear in log x."""
+        """Above zero where make(x) misses the target; the logarithm of measure/bound, which is nearly linear in log
+        x.
+        """
         if x not in self.asked:
             value = self.goal.measure(self.plan(x))
             bound = self.goal.bound
             if value <= bound:
-                self.asked[x] = math.log(max(value, 1e-300) / bound) if 0 < bound and value < bound else 0.0
+                self.asked[x] = math.log(max(value, 1e-300) / bound) if bound > 0 and value < bound else 0.0
                 self.asked[x] = min(self.asked[x], -5e-324)
             else:
                 self.asked[x] = math.log(value / bound) if bound > 0 else math.inf
@@ -103,7 +107,7 @@ class _Search:
 
     def start(self) -> float:
         """A value that make accepts: 1 where it lies within the limits, else their (geometric) middle."""
-        middle = math.sqrt(self.low * self.high) if 0 < self.low and self.high < math.inf else None
+        middle = math.sqrt(self.low * self.high) if self.low > 0 and self.high < math.inf else None
         for x in (1.0, middle, self.low or None, self.high if self.high < math.inf else None, 0.5, 0.1, 0.01, 100.0):
             if x is not None and self.allowed(x):
                 return x
@@ -117,7 +121,11 @@ class _Search:
         other = up if up is not None else down
         if other is None:
             raise CannotCalibrate(f"only one value of the parameter, {x:g}, is accepted; give low= and high=")
-        grows = (self.excess(other) > self.excess(x)) == (other > x) if self.excess(other) != self.excess(x) else self._grows(x)
+        grows = (
+            (self.excess(other) > self.excess(x)) == (other > x)
+            if self.excess(other) != self.excess(x)
+            else self._grows(x)
+        )
         factor = 2.0 if met == grows else 0.5  # towards the edge
         for _ in range(_MOST_DOUBLINGS):
             following = self._moved(x, factor)
@@ -147,7 +155,12 @@ class _Search:
         if self.whole:
             moved = float(math.ceil(moved) if factor > 1 else math.floor(moved))
         for candidate in (moved, min(max(moved, self.low), self.high), 1.0):
-            if candidate != x and (candidate > x) == (factor > 1) and min(x, moved) <= candidate <= max(x, moved) and self.allowed(candidate):
+            if (
+                candidate != x
+                and (candidate > x) == (factor > 1)
+                and min(x, moved) <= candidate <= max(x, moved)
+                and self.allowed(candidate)
+            ):
                 return candidate
         return None
 
@@ -174,7 +187,15 @@ class _Search:
         share = g / (g - b) if math.isfinite(b) and b > g else 0.5
         if abs(side) >= 2:  # the same end moved twice: overshoot towards the other
             share = share + 0.5 * (1 - share) if side > 0 and share > 0.5 else share
-            share = min(max(share * (4.0 if side > 0 else 0.25) if share < 0.5 else 1 - (1 - share) * (0.25 if side > 0 else 4.0), 0.02), 0.98)
+            share = min(
+                max(
+                    share * (4.0 if side > 0 else 0.25)
+                    if share < 0.5
+                    else 1 - (1 - share) * (0.25 if side > 0 else 4.0),
+                    0.02,
+                ),
+                0.98,
+            )
         width = abs(math.log(bad / good)) if good > 0 and bad > 0 else 1.0
         nudge = 0.4 * _CLOSE / max(width, _CLOSE)
         share = min(max(share - nudge if side >= 0 else share - 2 * nudge, nudge), 1 - nudge)
@@ -182,5 +203,5 @@ class _Search:
             x = float(round(good + share * (bad - good)))
             return x if x not in (good, bad) else float(math.floor(0.5 * (good + bad)))
         if good > 0 and bad > 0:
-            return good * (bad / good) ** share
+            return good * math.exp(share * math.log(bad / good))
         return good + share * (bad - good)

@@ -22,12 +22,23 @@ class Target:
 
 
 def target(
-    epsilon: float | None, delta: float | None, mu: float | None, tpr: float | None, fpr: float | None, advantage: float | None
+    epsilon: float | None,
+    delta: float | None,
+    mu: float | None,
+    tpr: float | None,
+    fpr: float | None,
+    advantage: float | None,
 ) -> Target:
     """The one target that was asked for."""
-    asked = [name for name, value in (("epsilon", epsilon), ("mu", mu), ("tpr", tpr), ("advantage", advantage)) if value is not None]
+    asked = [
+        name
+        for name, value in (("epsilon", epsilon), ("mu", mu), ("tpr", tpr), ("advantage", advantage))
+        if value is not None
+    ]
     if len(asked) != 1:
-        raise InvalidArgument("target", "exactly one of epsilon= (with delta=), mu=, tpr= (with fpr=), advantage=", asked or None)
+        raise InvalidArgument(
+            "target", "exactly one of epsilon= (with delta=), mu=, tpr= (with fpr=), advantage=", asked or None
+        )
     if epsilon is not None:
         if delta is None:
             raise InvalidArgument("delta", "given together with epsilon", None, "write epsilon=1.0, delta=1e-6")
@@ -39,7 +50,11 @@ def target(
         bound, rate = checks.probability("tpr", tpr), checks.probability("fpr", fpr)
         if not bound > rate:
             raise InvalidArgument("tpr", f"above fpr = {rate:g} (a coin reaches that)", tpr)
-        return Target(f"true-positive rate <= {bound:g} at false-positive rate {rate:g}", bound, lambda plan: 1.0 - plan.tradeoff(rate))
+        return Target(
+            f"true-positive rate <= {bound:g} at false-positive rate {rate:g}",
+            bound,
+            lambda plan: 1.0 - plan.tradeoff(rate),
+        )
     if advantage is not None:
         bound = checks.probability("advantage", advantage)
         return Target(f"advantage <= {bound:g}", bound, lambda plan: plan.delta(0.0))

@@ -1,7 +1,8 @@
 """The tilted characteristic function of a loss, with bounds: what contour inversion needs of a law.
 
 For a real tilt theta, phi(u) = exp(K(theta + iu) - K(theta)) is the characteristic function of the law tilted by
-exp(theta L). A :class:`Characteristic` holds K(theta) with an error bound and evaluates phi on a grid with an error bound.
+exp(theta L). A :class:`Characteristic` holds K(theta) with an error bound and evaluates phi on a grid with an error
+bound.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ class GaussianCharacteristic(Characteristic):
     def on_grid(self, step: float, number: int) -> tuple[Complexes, Floats]:
         u = step * np.arange(number)
         exponent = -0.5 * self.variance * u * u
-        # |e^{x(1+r)} - e^x| <= r |x| e^x (1 + r|x|); the centre's error u V (theta + 1/2) r is charged by the caller (see centre_error)
+        # |e^{x(1+r)} - e^x| <= r |x| e^x (1 + r|x|); the centre's error u V (theta + 1/2) r is charged by the caller
+        # (see centre_error)
         error = np.exp(exponent) * (self.relative + 6 * EPS) * (-exponent) * 1.01 + 2 * EPS * -np.expm1(exponent)
         return np.expm1(exponent).astype(np.complex128), error
 
@@ -109,7 +111,8 @@ class GaussianCharacteristic(Characteristic):
 class NodeCharacteristic(Characteristic):
     """phi of a positive measure on nodes: sum of weights * exp(i u losses), standing for a law up to ``defect``.
 
-    ``losses`` are centred; ``weights`` are tilted and sum to one. The true phi differs from the exact node sum by at most
+    ``losses`` are centred; ``weights`` are tilted and sum to one. The true phi differs from the exact node sum by at
+    most
     ``defect`` for |u| <= the reach it was built for; the nodes' own rounding is ``loss_error`` (absolute, each) and
     ``weight_error`` (relative, each).
     """
@@ -140,7 +143,8 @@ class NodeCharacteristic(Characteristic):
         )
 
     def on_grid(self, step: float, number: int) -> tuple[Complexes, Floats]:
-        # e^{i(a+b)} - 1 = E_a E_b + E_a + E_b with E = e^{i.} - 1: trigonometry on about 2 sqrt(number) rows, the rest is a
+        # e^{i(a+b)} - 1 = E_a E_b + E_a + E_b with E = e^{i.} - 1: trigonometry on about 2 sqrt(number) rows, the
+        # rest is a
         # matrix product, and every term stays proportional to u |L|, so the error does too.
         block = max(1, math.isqrt(number - 1) + 1)
         giants = -(-number // block)
@@ -150,12 +154,14 @@ class NodeCharacteristic(Characteristic):
         sums = _product(large, weighted)
         sums += (large @ self.weights)[:, None] + weighted.sum(axis=1)[None, :]
         u = step * np.arange(number)
-        error = self.defect + self._slope_error() * u
+        error = np.asarray(self.defect + self._slope_error() * u, dtype=np.float64)
         return sums.ravel()[:number], error
 
 
 def _product(left: Complexes, right: Complexes) -> Complexes:
-    """left @ right.T in blocks that stay below the size where BLAS starts threads: their start costs more than they save."""
+    """left @ right.T in blocks that stay below the size where BLAS starts threads: their start costs more than they
+    save.
+    """
     block = max(16, 200_000 // (left.shape[0] * right.shape[0]))
     total = left[:, :block] @ right[:, :block].T
     for start in range(block, left.shape[1], block):

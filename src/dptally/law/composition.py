@@ -55,7 +55,9 @@ class Composition:
     @property
     def log_survival(self) -> float:
         """log P(every loss is finite) = sum of count * log1p(-infinity_mass): 0 or negative."""
-        return math.fsum(n * math.log1p(-law.infinity_mass) if law.infinity_mass < 1 else -math.inf for law, n in self.parts)
+        return math.fsum(
+            n * math.log1p(-law.infinity_mass) if law.infinity_mass < 1 else -math.inf for law, n in self.parts
+        )
 
     @property
     def infinity_mass(self) -> float:

@@ -1,7 +1,8 @@
 """The privacy loss of one dominating pair (P, Q) in one direction: L = log dP/dQ under P.
 
 One function tells everything, the log-moment K(t) = log E_P[exp(t L); L < inf]. It adds under composition, and every
-framework is a view of it. The loss may be infinite with probability ``infinity_mass``; K, the atoms, the density and the
+framework is a view of it. The loss may be infinite with probability ``infinity_mass``; K, the atoms, the density and
+the
 profile below speak of the finite losses only (an unnormalised measure of total mass 1 - infinity_mass).
 """
 
@@ -31,7 +32,8 @@ class Law(ABC):
 
     #: where the dominating pair comes from: paper, year, theorem
     theorem: ClassVar[str] = ""
-    #: True where K and the profile are those of a dominating pair; False where K is only an upper bound (Renyi-only guarantees)
+    #: True where K and the profile are those of a dominating pair; False where K is only an upper bound (Renyi-only
+    #: guarantees)
     determined: ClassVar[bool] = True
     #: True where ``characteristic`` answers, so that contour inversion applies
     has_characteristic: ClassVar[bool] = False
@@ -91,7 +93,9 @@ class Law(ABC):
         return ()
 
     def closed_rho(self) -> float | None:
-        """sup over l > 0 of K(l) / (l (l + 1)) where a closed form is known, rounded up; None to have it searched for."""
+        """sup over l > 0 of K(l) / (l (l + 1)) where a closed form is known, rounded up; None to have it searched
+        for.
+        """
         return None
 
     def gaussian_mu(self) -> float:
@@ -101,14 +105,18 @@ class Law(ABC):
     def moment_table(self, theta: Floats) -> MomentTable:
         """K at real tilts theta > 0 with error bounds; +inf where it is infinite or too dear."""
         gap = 1e-3 * theta  # the derivatives only steer the search
-        below, moment, above = np.asarray(self.log_moment(np.concatenate((theta - gap, theta, theta + gap))), dtype=np.float64).reshape(3, -1)
+        below, moment, above = np.asarray(
+            self.log_moment(np.concatenate((theta - gap, theta, theta + gap))), dtype=np.float64
+        ).reshape(3, -1)
         with np.errstate(invalid="ignore"):
             first = (above - below) / (2 * gap)
             second = (above - 2 * moment + below) / gap**2
         return MomentTable(theta, moment, 1e-9 * (1.0 + np.abs(moment)), first, second)
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
-        """The tilted characteristic function for \\|u\\| <= reach to exp(log_tolerance); None where contours do not apply."""
+        """The tilted characteristic function for \\|u\\| <= reach to exp(log_tolerance); None where contours do not
+        apply.
+        """
         del theta, reach, log_tolerance
         return None
 
@@ -118,7 +126,9 @@ class Law(ABC):
         return np.zeros_like(start)
 
     def split(self, level: float, ceiling: float, log_dropped: float) -> Jumps | None:
-        """The law cut at the losses ``level`` < ``ceiling``; a mass below exp(log_dropped) may be left out. None if it cannot be."""
+        """The law cut at the losses ``level`` < ``ceiling``; a mass below exp(log_dropped) may be left out. None if
+        it cannot be.
+        """
         del level, ceiling, log_dropped
         return None
 
@@ -152,12 +162,15 @@ class MomentBound(Law):
         return -math.inf
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        del epsilon
         raise self._undetermined("the privacy profile")
 
     def tail(self, loss: Floats) -> Floats:
+        del loss
         raise self._undetermined("the distribution of the privacy loss")
 
     def _undetermined(self, what: str) -> Unanswerable:
         return Unanswerable(
-            f"{type(self).__name__} bounds Renyi divergences only and does not determine {what}; ask epsilon(delta=...) for an upper bound"
+            f"{type(self).__name__} bounds Renyi divergences only and does not determine {what}; "
+            "ask epsilon(delta=...) for an upper bound"
         )

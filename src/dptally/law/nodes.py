@@ -29,8 +29,10 @@ def tilted_nodes(
 ) -> NodeCharacteristic:
     """phi at the tilt theta of masses at losses, together 1 - missing in truth.
 
-    Each loss is off by at most ``loss_error`` relative to the largest, each mass by a relative ``mass_error``; ``defect``
-    bounds what the nodes differ from the law they stand for, relative to its moment. K = log1p(sum m (e^{theta l} - 1) -
+    Each loss is off by at most ``loss_error`` relative to the largest, each mass by a relative ``mass_error``;
+    ``defect``
+    bounds what the nodes differ from the law they stand for, relative to its moment. K = log1p(sum m (e^{theta l} -
+    1) -
     missing), whose rounding error is relative to theta E|L|.
     """
     size = float(np.abs(losses).max())
@@ -42,7 +44,9 @@ def tilted_nodes(
     weights = raw / total
     centre = float(np.dot(weights, losses))
     errors = np.full_like(losses, loss_error * size) + EPS * (np.abs(losses) + abs(centre))
-    weight_error = mass_error + EPS * (8 + 2 * np.abs(exponent) + 2 * np.abs(theta * losses)) + theta * loss_error * size
+    weight_error = (
+        mass_error + EPS * (8 + 2 * np.abs(exponent) + 2 * np.abs(theta * losses)) + theta * loss_error * size
+    )
     log_moment = top + math.log(total)
     error = 1.01 * float(np.dot(weights, weight_error)) + 4 * EPS * (1 + abs(log_moment) + abs(top))
     if abs(log_moment) < 0.5 and theta * size < 600:
@@ -64,10 +68,12 @@ def tilted_nodes(
 
 
 def exponential_rule(real: float, imag: float, log_tolerance: float) -> tuple[Floats, Floats] | None:
-    r"""Gauss-Legendre nodes and weights on [-1, 1] that integrate e^{cx}, Re c = real, \|Im c\| <= imag, to a relative tolerance.
+    r"""Gauss-Legendre nodes and weights on [-1, 1] that integrate e^{cx}, Re c = real, \|Im c\| <= imag.
 
-    The error is at most (64/15) S rho^{-2n} / (1 - rho^{-2}) with S = exp(\|real\| (rho + 1/rho)/2 + imag (rho - 1/rho)/2), the
-    supremum on the Bernstein ellipse [Trefethen 2008, Thm. 4.5]; the integral of e^{real x} is at least e^{\|real\|}/(1 + \|real\|).
+    The error is at most (64/15) S rho^{-2n} / (1 - rho^{-2}) with S = exp(\|real\| (rho + 1/rho)/2 + imag (rho -
+    1/rho)/2), the
+    supremum on the Bernstein ellipse [Trefethen 2008, Thm. 4.5]; the integral of e^{real x} is at least
+    e^{\|real\|}/(1 + \|real\|).
     """
     long, tall = 0.5 * (_RHO + 1 / _RHO), 0.5 * (_RHO - 1 / _RHO)
     log_top = abs(real) * (long - 1) + imag * tall + math.log(64 / 15) - np.log1p(-(_RHO**-2)) + math.log1p(abs(real))

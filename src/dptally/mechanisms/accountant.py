@@ -55,7 +55,9 @@ class Accountant:
 
     def _dpsgd_step(self, noise_multiplier: float | None, sample_rate: float | None, adjacency: Adjacency) -> Mechanism:
         if noise_multiplier is None or sample_rate is None:
-            raise InvalidArgument("step()", "given a mechanism, or noise_multiplier= and sample_rate=", (noise_multiplier, sample_rate))
+            raise InvalidArgument(
+                "step()", "given a mechanism, or noise_multiplier= and sample_rate=", (noise_multiplier, sample_rate)
+            )
         key = (noise_multiplier, sample_rate, adjacency)
         try:
             known = self._steps.get(key)

@@ -1,6 +1,7 @@
 """The Poisson-sampled Gaussian spread onto a lattice of losses (see dptally.law.spread).
 
-Each cell of losses is an interval of t. Where it is short against the scale on which the density varies, two Gauss points
+Each cell of losses is an interval of t. Where it is short against the scale on which the density varies, two Gauss
+points
 integrate the density; where it is long (the flat left end), the cell's masses under P and Q are differences of normal
 distribution functions.
 """
@@ -20,15 +21,18 @@ Floats = NDArray[np.float64]
 
 __all__ = ["spread"]
 
-_SHORT = 2e-3  # a cell's half-width times the logarithmic slope of its density, below which two Gauss points are exact to 1e-12
+# a cell's half-width times the logarithmic slope of its density, below which two Gauss points are exact to 1e-12
+_SHORT = 2e-3
 _GAUSS = 1 / math.sqrt(3.0)
 _MASS_ERROR = 4e-12
 _LOSS_SHARE = 1e-4  # of a step: what cancellation in a long cell can misplace
 
 
 def spread(kernel: SampledGaussianNodes, low: float, step: float, number: int) -> Spread:
-    """The law on the points low, low + step, ..., ``number`` of them; losses below low are left out, those above are far."""
-    x = low + step * np.arange(number)
+    """The law on the points low, low + step, ..., ``number`` of them; losses below low are left out, those above are
+    far.
+    """
+    x: Floats = low + step * np.arange(number, dtype=np.float64)
     t = _position(kernel, x if kernel.remove else -x[::-1])
     masses = _masses(kernel, t, x, step)
     end = float(t[-1] if kernel.remove else t[0])
@@ -59,7 +63,9 @@ def _masses(kernel: SampledGaussianNodes, t: Floats, x: Floats, step: float) -> 
     for sign in (-_GAUSS, _GAUSS):
         point = middle[short] + sign * half[short]
         log_a = kernel.log_a(point) if point.size else point
-        density = np.exp(-0.5 * point * point + (log_a if kernel.remove else 0.0)) * half[short] / math.sqrt(2 * math.pi)
+        density = (
+            np.exp(-0.5 * point * point + (log_a if kernel.remove else 0.0)) * half[short] / math.sqrt(2 * math.pi)
+        )
         share = right_share((log_a if kernel.remove else -log_a) - start[short], step)
         to_right[short] += density * share
         to_left[short] += density * (1 - share)

@@ -1,9 +1,12 @@
 r"""Quadrature nodes for the Poisson-sampled Gaussian, with every error bounded.
 
 With t ~ N(0, 1), w = t/s - 1/(2 s^2), s = sigma/sensitivity and A(t) = 1 - q + q e^w, the moment of order zeta is
-M(zeta) = E A(t)^zeta; the remove direction has K(z) = log M(1 + z) and loss log A, the add direction K(z) = log M(-z) and
-loss -log A. The trapezoid rule of step h on the whole line errs by at most 2 N(a) / (e^{2 pi a / h} - 1) for any a below
-pi s, where A has no zero and N(a) bounds the integral of the modulus on Im t = +-a  [Trefethen, Weideman 2014, Thm. 5.1].
+M(zeta) = E A(t)^zeta; the remove direction has K(z) = log M(1 + z) and loss log A, the add direction K(z) = log M(-z)
+and
+loss -log A. The trapezoid rule of step h on the whole line errs by at most 2 N(a) / (e^{2 pi a / h} - 1) for any a
+below
+pi s, where A has no zero and N(a) bounds the integral of the modulus on Im t = +-a  [Trefethen, Weideman 2014, Thm.
+5.1].
 The certificates are derived line by line in docs/certificates.md.
 """
 
@@ -40,12 +43,14 @@ class SampledGaussianNodes:
 
     def log_a(self, t: Floats) -> Floats:
         """log A(t), relatively accurate also near A = 1 and for q near 0 and 1."""
-        return mixture(self.rate, t / self.scale - 0.5 / self.scale**2)[1]
+        log_a: Floats = mixture(self.rate, t / self.scale - 0.5 / self.scale**2)[1]
+        return log_a
 
     def share(self, t: Floats) -> Floats:
         """s(t) = q e^w / A, the posterior probability of having been sampled; d log A / dt = s / scale."""
         offset = math.log(self.rate) - math.log1p(-self.rate)
-        return np.asarray(expit(t / self.scale - 0.5 / self.scale**2 + offset))
+        value: Floats = np.asarray(expit(t / self.scale - 0.5 / self.scale**2 + offset))
+        return value
 
     def mass_above(self, t: float) -> float:
         """P of the remove direction beyond t, to a few ulps: (1 - q) Phi(-t) + q Phi(1/s - t)."""
@@ -79,7 +84,7 @@ class SampledGaussianNodes:
         h = 2.0 ** math.floor(math.log2(h))
         if (right - left) / h > _MAX_NODES:
             return MomentTable(theta, *np.full((4, len(theta)), math.inf))
-        t = h * np.arange(math.floor(left / h), math.ceil(right / h) + 1)
+        t = _points(left, right, h)
         loss = self.log_a(t)
         exponent = (-0.5 * t * t)[None, :] + zeta[:, None] * loss[None, :]
         top = exponent.max(axis=1)
@@ -97,10 +102,12 @@ class SampledGaussianNodes:
         return MomentTable(theta, k, error, first if self.remove else -first, second)
 
     def _ends(self, theta: float, log_tolerance: float, log_moment: float | None) -> tuple[float, float]:
-        """[left, right] outside of which the mass of phi(t) A^zeta, as an integral and as a sum, is below the tolerance.
+        """[left, right] outside of which the mass of phi(t) A^zeta, as an integral and as a sum, is below the
+        tolerance.
 
         Relative to M(zeta) >= 1 (Jensen: E A = 1 and zeta is outside (0, 1)). Also outside of which phi(t) itself is.
-        Remove: A <= 1 left of 1/(2s), so the left tail is below Phi(left). On the right A <= e^w (q + (1-q) e^{-w(R)}), so
+        Remove: A <= 1 left of 1/(2s), so the left tail is below Phi(left). On the right A <= e^w (q + (1-q)
+        e^{-w(R)}), so
         the tail is below (q + (1-q)e^{-w(R)})^zeta e^{(zeta^2 - zeta)/(2 s^2)} times a normal tail about zeta/s.
         Add: A >= 1 - q and A >= q e^w bound the left tail by (1-q)^-theta Phi(left) and by
         q^-theta e^{theta (theta+1)/(2 s^2)} Phi(left + theta/s); A >= 1 right of 1/(2s).
@@ -115,12 +122,18 @@ class SampledGaussianNodes:
             log_gauss = (zeta * zeta - zeta) / (2 * self.scale**2)
             w_base = base / self.scale - 0.5 / self.scale**2
             excess = log_gauss + zeta * math.log(self.rate + (1 - self.rate) * math.exp(-max(w_base, 0.0))) - k
-            last = base + math.sqrt(2 * (max(0.0, excess) - log_tolerance)) + 1.0  # certainly far enough: shrink falls with R
+            last = (
+                base + math.sqrt(2 * (max(0.0, excess) - log_tolerance)) + 1.0
+            )  # certainly far enough: shrink falls with R
             candidates = np.linspace(max(plain, 0.5 / self.scale), last, 64)
             w = candidates / self.scale - 0.5 / self.scale**2
             shrink = np.log(self.rate + (1 - self.rate) * np.exp(-np.maximum(w, 0.0)))
-            tail = zeta * shrink + log_gauss + np.logaddexp(
-                log_ndtr(top - candidates), -0.5 * np.maximum(0.0, candidates - top) ** 2 - _HALF_LOG_TAU
+            tail = (
+                zeta * shrink
+                + log_gauss
+                + np.logaddexp(
+                    log_ndtr(top - candidates), -0.5 * np.maximum(0.0, candidates - top) ** 2 - _HALF_LOG_TAU
+                )
             )
             fits = tail - k <= log_tolerance
             return left, float(candidates[int(np.argmax(fits))] if fits.any() else last)
@@ -131,18 +144,18 @@ class SampledGaussianNodes:
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> NodeCharacteristic | None:
         """Nodes that represent phi(u), |u| <= reach, to exp(log_tolerance); None where that needs too many."""
-        s, zeta = self.scale, self.order(theta)
+        zeta = self.order(theta)
         left, right = self._ends(theta, log_tolerance, None)
         if (right - left) > 0.25 * _MAX_NODES:
             return None
-        grid = _CELL * np.arange(math.floor(left / _CELL), math.ceil(right / _CELL) + 1)
+        grid = _points(left, right, _CELL)
         log_f = -0.5 * grid * grid + zeta * self.log_a(grid) - _HALF_LOG_TAU
         top = float(log_f.max())
         log_mass = top + math.log(np.exp(log_f - top).sum() * _CELL)  # close to K; the certified K comes below
         step = self._step(left, right, zeta, reach, log_tolerance, log_mass)
         if (right - left) / step > _MAX_NODES:
             return None
-        t = step * np.arange(math.floor(left / step), math.ceil(right / step) + 1)
+        t = _points(left, right, step)
         loss = self.log_a(t)
         share_t = self.share(t)
         loss_error = self.loss_error(t, loss, share_t)
@@ -171,26 +184,36 @@ class SampledGaussianNodes:
             centre=sign * centre,
         )
 
-    def _step(self, left: float, right: float, zeta: float, reach: float, log_tolerance: float, log_mass: float) -> float:
+    def _step(
+        self, left: float, right: float, zeta: float, reach: float, log_tolerance: float, log_mass: float
+    ) -> float:
         """The largest step whose trapezoid error at |u| <= reach is certainly below the tolerance.
 
-        On Im t = a, with angle = a/s: |A(t+ia)| <= A for zeta >= 0 and A^2 - |A(t+ia)|^2 = 2 A^2 share(1-share)(1 - cos angle)
-        exactly; arg A(t+ia) grows with t, so the right end of a cell bounds it, and it is at most the angle. The cells reach
+        On Im t = a, with angle = a/s: |A(t+ia)| <= A for zeta >= 0, and exactly
+        A^2 - |A(t+ia)|^2 = 2 A^2 share(1-share)(1 - cos angle);
+        arg A(t+ia) grows with t, so the right end of a cell bounds it, and it is at most the angle. The cells reach
         so far to the right that what lies beyond is negligible even with the factor e^{reach angle}.
         """
         s = self.scale
-        offers = np.concatenate((s * np.array([0.01, 0.03, 0.08, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5]), [0.5, 1.0, 2.0, 3.0, 4.5, 6.0]))
+        offers = np.concatenate(
+            (s * np.array([0.01, 0.03, 0.08, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5]), [0.5, 1.0, 2.0, 3.0, 4.5, 6.0])
+        )
         offers = np.unique(offers[offers <= 2.5 * s])
         a = offers[(offers * reach / s <= 3000.0) | (offers == offers[0])][:, None]
         angle = a / s
         most = float(angle[-1, 0]) * reach + 0.5 * float(a[-1, 0]) ** 2 + max(0.0, -zeta) * 1.2
-        # at max(right, zeta/s) the normal tail that bounds the mass is below the tolerance; d further it has fallen by e^{-d^2/2}
+        # at max(right, zeta/s) the normal tail that bounds the mass is below the tolerance; d further it has fallen
+        # by e^{-d^2/2}
         far = max(right, zeta / s) + math.sqrt(2 * (most - log_tolerance))
-        grid = _CELL * np.arange(math.floor(left / _CELL), math.ceil(far / _CELL) + 1)
+        grid = _points(left, far, _CELL)
         log_f = -0.5 * grid * grid + zeta * self.log_a(grid) - _HALF_LOG_TAU
         share = self.share(grid)
         middle = np.minimum(0.25, share[1:] * (1 - share[:-1]))  # sup of share(1-share) on a cell
-        cell_log = np.maximum(log_f[:-1], log_f[1:]) + (1.0 + max(0.0, -zeta) * middle / s**2) * (_CELL**2 / 8) + math.log(_CELL)
+        cell_log = (
+            np.maximum(log_f[:-1], log_f[1:])
+            + (1.0 + max(0.0, -zeta) * middle / s**2) * (_CELL**2 / 8)
+            + math.log(_CELL)
+        )
         share = share[1:]
         argument = np.arctan2(share * np.sin(angle), 1 - share + share * np.cos(angle))
         exponent = cell_log - log_mass + reach * argument
@@ -217,24 +240,32 @@ class SampledGaussianNodes:
         weight_error: Floats,
         loss_error: Floats,
     ) -> tuple[float, float]:
-        """K and its rounding error; by expm1 where K is small, so that the error is relative to E|zeta log A|, not to 1."""
+        """K and its rounding error; by expm1 where K is small, so that the error is relative to E|zeta log A|, not to
+        1.
+        """
         n = len(t)
         k = top + math.log(total * step) - _HALF_LOG_TAU
         if not abs(k) < 0.5:
             weights = np.exp(exponent - top) / total
             return k, float(np.dot(weights, weight_error)) * 1.01 + (n + 8) * EPS + 4 * EPS * (abs(k) + abs(top))
-        tilt = zeta - 1.0 if self.remove else zeta  # E_P[e^{theta L}] - 1 = E_P[expm1(theta L)], and E_P[1] = 1 in both directions
-        base, lifted = weighted_expm1(math.log(step) - 0.5 * t * t - _HALF_LOG_TAU + (loss if self.remove else 0.0), tilt * loss)
+        tilt = (
+            zeta - 1.0 if self.remove else zeta
+        )  # E_P[e^{theta L}] - 1 = E_P[expm1(theta L)], and E_P[1] = 1 in both directions
+        base, lifted = weighted_expm1(
+            math.log(step) - 0.5 * t * t - _HALF_LOG_TAU + (loss if self.remove else 0.0), tilt * loss
+        )
         size = np.abs(lifted)
         sharp = math.fsum(lifted)  # exact sum: only the terms err
-        error = float(np.dot(size, weight_error + 10 * EPS)) + abs(tilt) * float(np.dot(base + size, loss_error + EPS * np.abs(loss)))
+        error = float(np.dot(size, weight_error + 10 * EPS)) + abs(tilt) * float(
+            np.dot(base + size, loss_error + EPS * np.abs(loss))
+        )
         return math.log1p(sharp), 1.05 * error / (1 + sharp) + 4 * EPS * abs(sharp)
 
     def _decay_edges(self, theta: float, log_tolerance: float, cut: float) -> Floats:
         """Cells: coarse everywhere, fine where share(t) grows from nothing towards one."""
         left, right = self._ends(theta, log_tolerance, None)
         cell = 0.5 * _CELL
-        coarse = cell * np.arange(math.floor(left / cell), math.ceil(min(right, cut) / cell) + 1)
+        coarse = _points(left, min(right, cut), cell)
         if cut < right:
             coarse = np.append(coarse[coarse < cut], cut)
         centre = 0.5 / self.scale - self.scale * (math.log(self.rate) - math.log1p(-self.rate))
@@ -243,23 +274,30 @@ class SampledGaussianNodes:
         return np.union1d(coarse, fine) if self.scale < 4.0 else coarse
 
     def log_decay(self, theta: float, start: Floats, cut: float = math.inf, log_moment: float | None = None) -> Floats:
-        r"""For each U in ``start``: a bound of log \|phi(u)\| for all u >= U, by moving the contour to t + i y(t), y >= 0.
+        r"""For each U in ``start``: a bound of log \|phi(u)\| for all u >= U; the contour moves to t + i y(t), y >= 0.
 
         arg A(t + iy) >= 0 for 0 <= y < pi s, so \|phi(u)\| <= E_theta[e^X] for every u >= U, with angle = y/s and
             X = y^2/2 + zeta log\|A(t+iy)/A(t)\| - U arg A(t+iy) + log(1 + y'^2)/2,
             y = a tanh(kappa U share / (s a)),  a <= s pi/2.
-        E[e^X] = 1 + E[e^X - 1] is bounded cell by cell: the supremum of e^X - 1 times an upper bound of the cell's mass where
-        it is positive, a lower bound where it is negative. share, y, and arg A (in share and, for angles up to pi/2, in the
+        E[e^X] = 1 + E[e^X - 1] is bounded cell by cell: the supremum of e^X - 1 times an upper bound of the cell's
+        mass where
+        it is positive, a lower bound where it is negative. share, y, and arg A (in share and, for angles up to pi/2,
+        in the
         angle) increase with t, so the ends of a cell bound each term of X.
 
-        With a finite ``cut`` the law is restricted to t <= cut and has K(theta) = ``log_moment``; the contour then returns to
+        With a finite ``cut`` the law is restricted to t <= cut and has K(theta) = ``log_moment``; the contour then
+        returns to
         the real line on the last unit before the cut, where X is bounded by what y and y' (at most y more) can cost.
         """
         s, zeta = self.scale, self.order(theta)
-        gentle = s * s / (1 + s * s)  # the kappa that is best for small U, where X = (U share/s)^2 (kappa^2 (1 + s^-2)/2 - kappa)
+        gentle = (
+            s * s / (1 + s * s)
+        )  # the kappa that is best for small U, where X = (U share/s)^2 (kappa^2 (1 + s^-2)/2 - kappa)
         shapes = ((1.1, gentle), (0.6, 1.0), (1.1, 1.0)) if s > 0.5 else ((1.0, gentle), (1.0, 0.3), (1.5, 0.3))
         ceiling = 0.5 * min(1.5 * s, _HIGHEST) ** 2 + max(0.0, -zeta) * 0.32 + math.log1p(float(start.max()) / s**2)
-        edges = self._decay_edges(theta, -60.0 - ceiling, cut)  # X is below the ceiling everywhere: what lies outside counts e^-60
+        edges = self._decay_edges(
+            theta, -60.0 - ceiling, cut
+        )  # X is below the ceiling everywhere: what lies outside counts e^-60
         log_a, share = self.log_a(edges), self.share(edges)
         log_f = -0.5 * edges * edges + zeta * log_a - _HALF_LOG_TAU
         width = np.diff(edges)
@@ -270,7 +308,8 @@ class SampledGaussianNodes:
             least_k, most_k = float(table.moment[0] - table.error[0]), float(table.moment[0] + table.error[0])
         else:
             least_k, most_k = log_moment - 1e-9, log_moment + 1e-9
-        # log f is above its chord by at most (1 + ...) h^2/8, and its mean is below the chord's by at most its convexity h^2/12;
+        # log f is above its chord by at most (1 + ...) h^2/8, and its mean is below the chord's by at most its
+        # convexity h^2/12;
         # the mean of e^chord is at most the mean of its ends, and e^(mean of log f) at most the mean of f (Jensen)
         most = 0.5 * (np.exp(log_f[:-1] - least_k) + np.exp(log_f[1:] - least_k)) * width
         most *= np.exp((1.0 + max(0.0, -zeta) * product / s**2) * width**2 / 8)
@@ -296,6 +335,11 @@ class SampledGaussianNodes:
             total = np.where(gain > 0, gain * most, gain * least).sum(axis=1) + 1e-24
             best = np.minimum(best, np.log1p(np.maximum(total * np.where(total < 0, 1 - 1e-9, 1 + 1e-9), -1 + 1e-300)))
         return best
+
+
+def _points(left: float, right: float, step: float) -> Floats:
+    """Multiples of the step that cover [left, right]."""
+    return np.asarray(step * np.arange(math.floor(left / step), math.ceil(right / step) + 1), dtype=np.float64)
 
 
 def weighted_expm1(log_weight: Floats, x: Floats) -> tuple[Floats, Floats]:

@@ -1,8 +1,10 @@
-r"""A part of the Poisson-sampled Gaussian, low <= t <= high, of the remove direction: its bulk, or its rare large losses.
+r"""A part of the Poisson-sampled Gaussian, low <= t <= high, of the remove direction: its bulk or its jumps.
 
-Composite Gauss-Legendre quadrature of n points on panels of half-width r. A function analytic in the Bernstein ellipse of
+Composite Gauss-Legendre quadrature of n points on panels of half-width r. A function analytic in the Bernstein
+ellipse of
 parameter rho and bounded there by S is integrated with an error of at most r (64/15) S rho^{-2n} / (1 - rho^{-2})
-[Trefethen 2008, Thm. 4.5]. On an ellipse about m the real part of t stays within r(rho + 1/rho)/2 of m and the imaginary
+[Trefethen 2008, Thm. 4.5]. On an ellipse about m the real part of t stays within r(rho + 1/rho)/2 of m and the
+imaginary
 part b below r(rho - 1/rho)/2, where \|f e^{iul}\| <= f(Re t) e^{b^2/2 + u arg A} and arg A <= b/s.
 """
 
@@ -33,7 +35,9 @@ _MAX_NODES = 60_000
 
 @dataclass(frozen=True, slots=True)
 class SampledGaussianPiece:
-    """The measure A(t) phi(t) dt on [low, high] with loss log A(t). ``bulk`` says that it holds nearly all of the mass."""
+    """The measure A(t) phi(t) dt on [low, high] with loss log A(t). ``bulk`` says that it holds nearly all of the
+    mass.
+    """
 
     kernel: SampledGaussianNodes
     low: float
@@ -125,7 +129,9 @@ class SampledGaussianPiece:
         size = np.abs(lifted)
         outside = self.kernel.mass_below(self.low) + self.kernel.mass_above(self.high)
         sharp = math.fsum(lifted) - outside
-        error = float(np.dot(size, weight_error + 10 * EPS)) + theta * float(np.dot(base + size, loss_error + EPS * np.abs(loss)))
+        error = float(np.dot(size, weight_error + 10 * EPS)) + theta * float(
+            np.dot(base + size, loss_error + EPS * np.abs(loss))
+        )
         return math.log1p(sharp), 1.05 * (error + 16 * EPS * outside) / (1 + sharp) + 4 * EPS * abs(sharp)
 
     def log_decay(self, theta: float, start: Floats) -> Floats:

@@ -53,7 +53,12 @@ class TwoPointLaw(Law):
         off = (self.loss - self.loss_lower) / self.loss + 4 * EPS
         keep = masses > 0
         return tilted_nodes(
-            losses[keep], masses[keep], theta, loss_error=off, mass_error=(16 + 4 * self.loss) * EPS, missing=self.infinity_mass
+            losses[keep],
+            masses[keep],
+            theta,
+            loss_error=off,
+            mass_error=(16 + 4 * self.loss) * EPS,
+            missing=self.infinity_mass,
         )
 
     @classmethod
@@ -103,9 +108,7 @@ class TwoPointLaw(Law):
 
         Sums of positive terms, increasing in l; 12 ulps cover the masses, the exponentials and the logarithm.
         """
-        return widened(
-            self._log_profile(epsilon, self.loss_lower, -1), self._log_profile(epsilon, self.loss, 1), 12
-        )
+        return widened(self._log_profile(epsilon, self.loss_lower, -1), self._log_profile(epsilon, self.loss, 1), 12)
 
     def _log_profile(self, epsilon: Floats, loss: float, sign: int) -> Floats:
         negative = np.minimum(epsilon, 0.0)
@@ -113,9 +116,7 @@ class TwoPointLaw(Law):
             # half an ulp of the difference, outwards
             shift = np.nextafter(np.minimum(epsilon - loss, 0.0), -math.inf * sign)
             inner = np.log(self.mass * -np.expm1(np.minimum(shift, 0.0)) + self.zero * -np.expm1(negative))
-        below = log1mexp(negative) + (
-            math.log1p(-self.infinity_mass) if self.infinity_mass < 1 else -math.inf
-        )
+        below = log1mexp(negative) + (math.log1p(-self.infinity_mass) if self.infinity_mass < 1 else -math.inf)
         # near 1 the logarithm is small and its argument's rounding is not: the widening is relative, so add
         # it here
         inner = inner + sign * 8 * EPS
@@ -138,11 +139,7 @@ class TwoPointLaw(Law):
         """eps tanh(eps/2) for two atoms, the limit l -> 0 of K(l)/(l (l+1))  [Bun, Steinke 2016, Prop. 3.3,
         tightened].
         """
-        return (
-            up(self.loss * math.tanh(0.5 * self.loss), 8)
-            if self.zero == 0 and self.infinity_mass == 0
-            else None
-        )
+        return up(self.loss * math.tanh(0.5 * self.loss), 8) if self.zero == 0 and self.infinity_mass == 0 else None
 
     def gaussian_mu(self) -> float:
         """-2 Phi^{-1}(1/(1 + e^l)): every l-DP mechanism is that much Gaussian-DP.  [GDPT paper, Thm. 5.1]"""

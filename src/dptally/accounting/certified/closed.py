@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dptally.law.law import Floats, Law
 
@@ -21,16 +22,19 @@ def log_delta(law: Law, epsilon: float) -> tuple[float, float]:
 
 
 def epsilon(law: Law, log_target: tuple[float, float]) -> tuple[float, float]:
-    """Certified bounds of the smallest epsilon >= 0 whose finite delta is below a target known to lie in ``log_target``."""
+    """Certified bounds of the smallest epsilon >= 0 whose finite delta is below a target known to lie in
+    ``log_target``.
+    """
     low = _last(lambda x: law.log_profile(x)[0] > log_target[1], law.supremum)[0]
     high = _last(lambda x: law.log_profile(x)[1] > log_target[0], law.supremum)[1]
     return low, high
 
 
-def _last(exceeds: Callable[[Floats], Floats], supremum: float) -> tuple[float, float]:
+def _last(exceeds: Callable[[Floats], NDArray[np.bool_]], supremum: float) -> tuple[float, float]:
     """(a, b), a as the last known point that exceeds and b as the first that does not; (0, 0) if none exceeds.
 
-    ``exceeds`` is nonincreasing in truth; whatever it says between, a and b are points at which it was evaluated, and that
+    ``exceeds`` is nonincreasing in truth; whatever it says between, a and b are points at which it was evaluated, and
+    that
     is all the certificate needs.
     """
     if not exceeds(np.zeros(1))[0]:

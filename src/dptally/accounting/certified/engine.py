@@ -1,16 +1,19 @@
 """Which method answers which plan, and what every answer goes through: mass at infinity, both directions, zero.
 
-For each direction the finite part of delta is bounded by the first of these that is sharp enough, and where several were
+For each direction the finite part of delta is bounded by the first of these that is sharp enough, and where several
+were
 needed their certified intervals are intersected:
 
     closed form                  one step: the law's own profile (closed.py)
-    inversion                    smooth losses: one contour sum (inversion.py); next without losses that decide alone (jumps.py)
+    inversion                    smooth losses: one contour sum (inversion.py), next without the losses that decide
+                                 alone (jumps.py)
     lattice of deciding losses   few steps of one law, rare large losses included (few_steps.py)
     inversion, split by jumps    many steps, one rare large loss carries delta (jumps.py)
     tilted lattice               anything with a profile (lattice.py)
     Chernoff                     always: delta(eps) <= c(t) exp(K(t) - t eps), c(t) = t^t / (1 + t)^(1 + t)
 
-The mass at infinity p = 1 - prod (1 - p_j)^n_j enters as delta(eps) = p + (finite part); p is formed with its own rounding
+The mass at infinity p = 1 - prod (1 - p_j)^n_j enters as delta(eps) = p + (finite part); p is formed with its own
+rounding
 error and never by subtracting rounded logarithms.
 """
 
@@ -43,7 +46,9 @@ def epsilon_interval(directions: Sequence[Composition], delta: float) -> Interva
 
 
 def epsilon_curve(directions: Sequence[Composition], counts: Sequence[int], delta: float) -> list[Interval]:
-    """:func:`epsilon_interval` of ``count`` repetitions of the plan, for each count; neighbouring counts share their work."""
+    """:func:`epsilon_interval` of ``count`` repetitions of the plan, for each count; neighbouring counts share their
+    work.
+    """
     together: list[dict[int, tuple[float, float]]] = []
     for composition in directions:
         plain = delta > 0 and composition.determined and infinity_mass(composition)[1] == 0
@@ -63,7 +68,9 @@ def epsilon_curve(directions: Sequence[Composition], counts: Sequence[int], delt
 
 
 def _outward(box: tuple[float, float]) -> tuple[float, float]:
-    """The curve asks at the lower end of log delta only: the lower end moves by what an ulp of delta is worth at most."""
+    """The curve asks at the lower end of log delta only: the lower end moves by what an ulp of delta is worth at
+    most.
+    """
     return max(0.0, down(box[0], 64.0) - 1e-14), box[1]
 
 
@@ -110,7 +117,9 @@ def _epsilon(composition: Composition, delta: float) -> Interval:
 
 
 def _log_bounds(x: float) -> tuple[float, float]:
-    """Bounds of log x, x > 0: the C library's log is within one ulp; near 1 the absolute error is that of the ulp itself."""
+    """Bounds of log x, x > 0: the C library's log is within one ulp; near 1 the absolute error is that of the ulp
+    itself.
+    """
     value = math.log(x)
     return down(value, 2), up(value, 2)
 
@@ -209,7 +218,9 @@ def _whole_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple
 
 def _whole_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
     if jumps.applies(composition):
-        for found in jumps.for_delta(composition, log_target[0], _chernoff_epsilon(composition, log_target[0]), jumps.WHOLE):
+        for found in jumps.for_delta(
+            composition, log_target[0], _chernoff_epsilon(composition, log_target[0]), jumps.WHOLE
+        ):
             yield inversion.epsilon(found, log_target)
 
 

@@ -1,14 +1,18 @@
 r"""Few steps, any rate, rare large losses: the lattice of losses below what decides, everything above in closed form.
 
 Let n steps of one law lie above ``infimum`` and below ``supremum``. For every eps near the target:
-  * a step that loses more than eps - (n-1) infimum decides alone: whatever the others lose, the sum exceeds eps. Those steps
+  * a step that loses more than eps - (n-1) infimum decides alone: whatever the others lose, the sum exceeds eps.
+  Those steps
     are "far", and with at least one of them E[(1 - e^{eps - L})+] = P(far) - e^eps Q(far) exactly;
   * a step that loses less than eps - (n-1) supremum decides alone too: the sum stays below eps and nothing is counted.
-What remains is a short range of losses. It is spread onto a lattice of step h (dptally.law.spread), which dominates; the sum
-of n steps is formed by FFT of tilted masses, the masses split at a level into light and heavy so that every number of heavy
+What remains is a short range of losses. It is spread onto a lattice of step h (dptally.law.spread), which dominates;
+the sum
+of n steps is formed by FFT of tilted masses, the masses split at a level into light and heavy so that every number of
+heavy
 steps has its own tilt and no term is drowned by the rounding of another.
 
-Upper bound: the spread. Lower bound: spreading multiplies X = e^{-L} of each step by an independent R_i of mean one within
+Upper bound: the spread. Lower bound: spreading multiplies X = e^{-L} of each step by an independent R_i of mean one
+within
 [e^{-h}, e^h] and variance at most h^2 e^h / 4, so R = prod R_i has E|R - 1| <= sqrt(exp(n h^2 e^h / 4) - 1); the payoff
 (1 - e^eps X R)+ changes its mean only where |L - eps| <= n h, and there by at most e^{nh} E|R - 1| / 2. Hence
 
@@ -25,7 +29,6 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from dptally.law import Composition
-from dptally.law.law import Law
 from dptally.law.spread import Spread
 from dptally.numerics.rounding import EPS
 
@@ -68,7 +71,8 @@ class _Sum:
     def logs(self, epsilon: float, window: float) -> tuple[float, float, float, float]:
         """Logs of delta's share at eps, of its error, of -d delta / d eps, and of the mass within ``window`` of eps.
 
-        The payoff e^{-theta y}(1 - e^{-y}) <= y e^{-theta y} of the points y = x - eps > 0 has a squared 2-norm of at most
+        The payoff e^{-theta y}(1 - e^{-y}) <= y e^{-theta y} of the points y = x - eps > 0 has a squared 2-norm of at
+        most
         1/(4 theta^3 step) + 1/(e theta)^2, and is below 1/(1 + theta).
         """
         at = self._from(epsilon)
@@ -77,11 +81,18 @@ class _Sum:
         slope = float(drop * self.beyond_q[at])
         lift = math.exp(min(self.theta * (self.origin - epsilon), 700.0))
         norm = math.sqrt(0.25 / (self.theta**3 * self.step) + (math.e * self.theta) ** -2)
-        error = lift * (self.noise * norm + self.wrapped / (1 + self.theta)) + 4 * EPS * len(self.beyond) * float(self.beyond[at])
+        error = lift * (self.noise * norm + self.wrapped / (1 + self.theta)) + 4 * EPS * len(self.beyond) * float(
+            self.beyond[at]
+        )
         first, last = self._from(epsilon - window - self.step), self._from(epsilon + window)
         inside = float(self.beyond[first] - self.beyond[last])
-        blur = math.exp(min(600.0, self.theta * (window + self.step))) * (self.noise * math.sqrt(last - first + 1.0) + self.wrapped)
-        return tuple(self.log_scale + _log(x) for x in (value, error, slope, inside + lift * blur))  # type: ignore[return-value]
+        blur = math.exp(min(600.0, self.theta * (window + self.step))) * (
+            self.noise * math.sqrt(last - first + 1.0) + self.wrapped
+        )
+      
+        shares = (value, error, slope, inside + lift * blur)
+        a, b, c, d = (self.log_scale + _log(x) for x in shares)
+        return a, b, c, d
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +254,8 @@ def _refined(theta: Floats, bound: Floats, i: int) -> float:
 
 
 def _moments(mass: Floats, low: float, step: float, theta: Floats) -> Floats:
-    """log of the sum of mass e^{theta x}, from bins of points: good enough to choose a tilt, and rounded up to bound."""
+    """log of the sum of mass e^{theta x}, from bins of points: good enough to choose a tilt, and rounded up to bound.
+    """
     bins = max(1, len(mass) // 512)
     edges = np.arange(0, len(mass), bins)
     binned = np.add.reduceat(mass, edges)
@@ -287,7 +299,9 @@ def _power(spread: Spread, cut: int, n: int, k: int, theta: float, log_ways: flo
     norms = (n - k) * float(np.linalg.norm(light)) + k * float(np.linalg.norm(heavy))
     noise = 1.1 * ((unit + 8 * EPS) * norms + (unit + 4 * EPS * n) * float(np.linalg.norm(mass)) + 4 * EPS * n)
     wrapped = _wrapped(spread, cut, n, k, theta, log_moment, length) if length < full else 0.0
-    first = max(0, math.floor((least - n * spread.low) / spread.step) - 8 * n - 8)  # what lies below the least eps is never asked for
+    first = max(
+        0, math.floor((least - n * spread.low) / spread.step) - 8 * n - 8
+    )  # what lies below the least eps is never asked for
     points_kept = np.arange(length - first)
     origin = n * spread.low + first * spread.step
     fall = np.exp(-spread.step * points_kept)

@@ -4,7 +4,8 @@ With phi the characteristic function of the loss tilted by theta > 0, and h(eps)
 
     h(eps) = 1/(2 pi) \int phi(u) e^{-iu eps} / ((theta + iu)(theta + 1 + iu)) du .
 
-The trapezoid sum of step Delta = 2 pi / P equals the sum over m of h(eps + m P)  [Poisson summation]; all of its terms are
+The trapezoid sum of step Delta = 2 pi / P equals the sum over m of h(eps + m P)  [Poisson summation]; all of its
+terms are
 nonnegative, so it is an upper bound and exceeds h by at most the aliasing bound. Everything is relative to
 e^{K - theta eps}: delta = 1e-300 is as easy as 1e-5. Derivations: docs/certificates.md.
 """
@@ -70,7 +71,9 @@ class Inversion:
         return value, slope
 
     def _alias(self, epsilon: float) -> float:
-        """sum over m != 0 of h(eps + mP), by delta(x) <= e^{K(s) - s x}: s > theta for m > 0, 0 <= s < theta for m < 0."""
+        """sum over m != 0 of h(eps + mP), by delta(x) <= e^{K(s) - s x}: s > theta for m > 0, 0 <= s < theta for m <
+        0.
+        """
         period = 2 * math.pi / self.step
         s, k = self.tilts.theta, self.tilts.moment + self.tilts.error
         base = self.log_moment - self.log_moment_error
@@ -122,13 +125,18 @@ def tabulate(parts: Losses, passed: Callable[[MomentTable], bool]) -> MomentTabl
 
 def merged(*tables: MomentTable) -> MomentTable:
     """One table with the rows of all, in order of theta."""
-    columns = [np.concatenate(rows) for rows in zip(*((t.theta, t.moment, t.error, t.first, t.second) for t in tables), strict=True)]
+    columns = [
+        np.concatenate(rows)
+        for rows in zip(*((t.theta, t.moment, t.error, t.first, t.second) for t in tables), strict=True)
+    ]
     order = np.argsort(columns[0], kind="stable")
     return MomentTable(*(column[order] for column in columns))
 
 
 def _crossing(theta: Floats, value: Floats) -> float:
-    """Where ``value``, positive at first, becomes negative, by interpolation in log theta; an end of the table if nowhere."""
+    """Where ``value``, positive at first, becomes negative, by interpolation in log theta; an end of the table if
+    nowhere.
+    """
     below = np.nonzero(value <= 0)[0]
     if not below.size:
         return float(theta[-1])
@@ -143,7 +151,9 @@ def saddle_log_size(table: MomentTable) -> Floats:
     """The saddle-point approximation of log delta at the eps whose saddle is theta."""
     theta = table.theta
     spread = np.maximum(table.second, 0.0) + theta**-2 + (1 + theta) ** -2
-    return np.asarray(table.moment - theta * saddle_epsilon(table) - np.log(theta * (1 + theta)) - 0.5 * np.log(2 * np.pi * spread))
+    return np.asarray(
+        table.moment - theta * saddle_epsilon(table) - np.log(theta * (1 + theta)) - 0.5 * np.log(2 * np.pi * spread)
+    )
 
 
 def saddle_epsilon(table: MomentTable) -> Floats:
@@ -165,7 +175,9 @@ def _period(tilts: MomentTable, theta: float, log_moment: float, epsilon: float,
     need = -math.log(_RELATIVE) - log_size
     above, below = tilts.theta > theta * 1.0001, tilts.theta < theta * 0.9999
     right = (need + tilts.moment[above] - log_moment) / (tilts.theta[above] - theta) - epsilon
-    left = (need + np.append(tilts.moment[below], 0.0) - log_moment) / (theta - np.append(tilts.theta[below], 0.0)) + epsilon
+    left = (need + np.append(tilts.moment[below], 0.0) - log_moment) / (
+        theta - np.append(tilts.theta[below], 0.0)
+    ) + epsilon
     bound = max(float(right.min()) if right.size else math.inf, float(left.min()))
     return max(bound, 0.0) * 1.02 + 1e-3 / theta
 
@@ -196,7 +208,11 @@ def invert(parts: Losses, tilts: MomentTable, at: MomentTable, epsilon: float | 
     spread = variance + theta**-2 + (1 + theta) ** -2
     saddle = centre - 1 / theta - 1 / (1 + theta)
     eps = saddle if epsilon is None else epsilon
-    log_size = -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread) - min(0.5 * (eps - saddle) ** 2 / spread, 60.0)
+    log_size = (
+        -math.log(theta * (1 + theta))
+        - 0.5 * math.log(2 * math.pi * spread)
+        - min(0.5 * (eps - saddle) ** 2 / spread, 60.0)
+    )
     period = _period(tilts, theta, moment, eps, log_size)
     if not math.isfinite(period):
         return None
@@ -238,9 +254,13 @@ def _sampled(parts: Parts, step: float, number: int) -> list[_Sampled]:
     for char, count in parts:
         minus_one, error = char.on_grid(step, number)
         log_phi = log1p_complex(minus_one)
-        real = np.maximum(log_phi.real, -300.0)  # where phi vanishes the logarithm is cut; the difference joins the error
+        real = np.maximum(
+            log_phi.real, -300.0
+        )  # where phi vanishes the logarithm is cut; the difference joins the error
         # |prod (a_j + e_j) - prod a_j| <= prod(|a_j| + e_j) - prod |a_j|; the logarithm itself errs by 2 ulps of |log|
-        growth = np.log1p((error + 1e-130) * np.exp(-real)) + 4 * EPS * (np.abs(real) + np.abs(log_phi.imag) + np.abs(minus_one))
+        growth = np.log1p((error + 1e-130) * np.exp(-real)) + 4 * EPS * (
+            np.abs(real) + np.abs(log_phi.imag) + np.abs(minus_one)
+        )
         rows.append(_Sampled(char, count, real, log_phi.imag, growth))
     return rows
 
@@ -292,12 +312,18 @@ _AROUND = np.exp([-0.3, -0.15, -0.08, -0.04, -0.02, 0.0, 0.02, 0.04, 0.08, 0.15,
 
 
 def chernoff_epsilon(composition: Composition, log_delta: float) -> float:
-    """min over t of (K(t) - log delta + log c(t)) / t, c(t) = t^t / (1 + t)^(1 + t): an upper bound of eps, rounded up."""
+    """min over t of (K(t) - log delta + log c(t)) / t, c(t) = t^t / (1 + t)^(1 + t): an upper bound of eps, rounded
+    up.
+    """
 
     def bound(rows: MomentTable) -> Floats:
         t = rows.theta
         size = np.abs(rows.moment) + abs(log_delta) + t * np.log1p(1 / t) + np.log1p(t)
-        return np.asarray((rows.moment + rows.error - log_delta - t * np.log1p(1 / t) - np.log1p(t) + 8 * EPS * size) / t * (1 + 4 * EPS))
+        return np.asarray(
+            (rows.moment + rows.error - log_delta - t * np.log1p(1 / t) - np.log1p(t) + 8 * EPS * size)
+            / t
+            * (1 + 4 * EPS)
+        )
 
     table = tabulate(composition.parts, lambda rows: bool(np.argmin(bound(rows)) < len(rows.theta) - 4))
     return max(0.0, float(bound(table).min()))
@@ -333,7 +359,9 @@ def for_epsilon(composition: Composition, epsilon: float) -> Inversion | None:
     return _located(composition, locate, epsilon)
 
 
-def _located(composition: Composition, locate: Callable[[MomentTable], float], epsilon: float | None) -> Inversion | None:
+def _located(
+    composition: Composition, locate: Callable[[MomentTable], float], epsilon: float | None
+) -> Inversion | None:
     if not all(type(law).has_characteristic for law, _ in composition.parts):
         return None
     parts = composition.parts
@@ -374,7 +402,8 @@ def solve(found: Profiled, log_delta: float) -> float | None:
 
 
 def epsilon(found: Profiled, log_target: tuple[float, float]) -> tuple[float, float]:
-    """Certified bounds of the smallest eps >= 0 with delta(eps) at most a target that lies in ``log_target`` (logarithms).
+    """Certified bounds of the smallest eps >= 0 with delta(eps) at most a target that lies in ``log_target``
+    (logarithms).
 
     The estimate may be sloppy: an upper end is accepted only when the certified upper bound of delta there is below the
     target, a lower end only when the certified lower bound is above it.
@@ -411,7 +440,8 @@ _BLOCK = 1.2  # the largest ratio of the counts that share one contour
 
 
 def curve(composition: Composition, counts: Sequence[int], log_delta: float) -> dict[int, tuple[float, float]]:
-    """Certified bounds of eps at delta for each number of repetitions; those that the contours cannot answer are left out.
+    """Certified bounds of eps at delta for each number of repetitions; those that the contours cannot answer are left
+    out.
 
     Neighbouring counts share tilt, period, cut-off and the values of phi; only the power differs.
     """
@@ -439,7 +469,10 @@ def _block(composition: Composition, counts: list[int], log_delta: float) -> dic
     theta = float(at.theta[0])
     tilts = merged(table, fine)
     ends = [_Contour.at(at, count / middle) for count in (least, most)]
-    period = max(_period(_scaled(tilts, c / middle), theta, end.moment, end.saddle, end.log_size) for c, end in zip((least, most), ends, strict=True))
+    period = max(
+        _period(_scaled(tilts, c / middle), theta, end.moment, end.saddle, end.log_size)
+        for c, end in zip((least, most), ends, strict=True)
+    )
     if not math.isfinite(period):
         return {}
     log_cut = math.log(_RELATIVE) + min(end.log_size for end in ends)
@@ -457,7 +490,9 @@ def _block(composition: Composition, counts: list[int], log_delta: float) -> dic
     answers = {}
     for count in counts:
         at_count = _Contour.at(at, count / middle)
-        contour = _assemble(rows, count, _scaled(tilts, count / middle), theta, step, min(log_bound, 0.0), at_count.saddle)
+        contour = _assemble(
+            rows, count, _scaled(tilts, count / middle), theta, step, min(log_bound, 0.0), at_count.saddle
+        )
         answers[count] = epsilon(contour, (log_delta, log_delta))
     return answers
 

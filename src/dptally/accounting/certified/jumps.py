@@ -1,12 +1,15 @@
 r"""Rare large losses ("big jumps"): split the heavy-tailed law and give every number of jumps its own tilt.
 
-Where one rare loss carries all of delta no single tilt is good: the tilted law has two modes. Cut the law into a light part
+Where one rare loss carries all of delta no single tilt is good: the tilted law has two modes. Cut the law into a
+light part
 (losses below a level) and a heavy part; with n steps of it,
 
     delta(eps) = sum over k of C(n, k) delta_k(eps),   delta_k = E[(1 - e^{eps - L})+; exactly k steps are heavy],
 
-all terms nonnegative, and delta_k is the contour sum of n - k light and k heavy losses at a tilt of its own. Terms that do
-not matter are bounded by Chernoff's bound of the same parts, or by the probability of so many jumps, and count towards the
+all terms nonnegative, and delta_k is the contour sum of n - k light and k heavy losses at a tilt of its own. Terms
+that do
+not matter are bounded by Chernoff's bound of the same parts, or by the probability of so many jumps, and count
+towards the
 upper end only. Any level is valid; the one whose Chernoff bounds are tightest is taken.
 """
 
@@ -27,7 +30,7 @@ from dptally.accounting.certified.inversion import (
     tabulate_at,
 )
 from dptally.law import Composition
-from dptally.law.characteristic import Jumps, MomentTable
+from dptally.law.characteristic import Jumps, MomentTable, Transformable
 from dptally.law.law import Floats
 from dptally.numerics.rounding import EPS
 
@@ -97,7 +100,9 @@ class JumpSum:
 
     def estimate(self, epsilon: float) -> float:
         """log delta(eps), not a bound."""
-        return _log_sum([ways + found.estimate(epsilon) for ways, found in self.computed] + [self.rest.log_far(epsilon)[0]])
+        return _log_sum(
+            [ways + found.estimate(epsilon) for ways, found in self.computed] + [self.rest.log_far(epsilon)[0]]
+        )
 
     def log_delta(self, epsilon: float) -> tuple[float, float, float]:
         answers = [(ways, *found.log_delta(epsilon)) for ways, found in self.computed]
@@ -107,7 +112,11 @@ class JumpSum:
         upper = _log_sum([ways + high for ways, _, high, _ in answers] + bounds + [self.rest.log_left_out, far_high])
         slack = 8 * EPS * (1 + abs(lower)) if math.isfinite(lower) else 0.0
         weights = [math.exp(min(0.0, ways + high - upper)) for ways, _, high, _ in answers]
-        rate = sum(w * r for w, (_, _, _, r) in zip(weights, answers, strict=True)) / sum(weights) if sum(weights) > 0 else 0.0
+        rate = (
+            sum(w * r for w, (_, _, _, r) in zip(weights, answers, strict=True)) / sum(weights)
+            if sum(weights) > 0
+            else 0.0
+        )
         return lower - slack, min(0.0, upper + 8 * EPS * (1 + abs(upper))), rate
 
 
@@ -132,7 +141,9 @@ def applies(composition: Composition) -> bool:
 def for_delta(
     composition: Composition, log_delta: float, guess: float, levels: Sequence[float] = _LEVELS
 ) -> Iterator[JumpSum]:
-    """Split sums near the eps where delta(eps) is about exp(log_delta), likely the best first; ``guess``: a bound of that eps."""
+    """Split sums near the eps where delta(eps) is about exp(log_delta), likely the best first; ``guess``: a bound of
+    that eps.
+    """
     for level in levels:
         found = None
         at, terms = _come_near(composition, level, log_delta, guess)
@@ -217,15 +228,18 @@ def _log_mass(count: int, k: int, jumps: Jumps) -> float:
 
 
 def _term(
-    count: int, k: int, jumps: Jumps, others: list[object], light: MomentTable, heavy: MomentTable | None, rest: MomentTable
+    count: int, k: int, jumps: Jumps, others: Losses, light: MomentTable, heavy: MomentTable | None, rest: MomentTable
 ) -> _Term:
-    parts = [(part, n) for part, n in [(jumps.light, count - k), (jumps.heavy, k), *others] if n]  # type: ignore[misc]
+    parts: list[tuple[Transformable, int]] = [(jumps.light, count - k)] if count > k else []
+    if jumps.heavy is not None and k:
+        parts.append((jumps.heavy, k))
+    parts.extend(others)
     columns = []
     for name in ("moment", "error", "first", "second"):
-        column = (count - k) * getattr(light, name) + getattr(rest, name)
+        column: Floats = (count - k) * getattr(light, name) + getattr(rest, name)
         columns.append(column + k * getattr(heavy, name) if heavy is not None and k else column)
     keep = np.isfinite(columns).all(axis=0)
-    return _Term(parts, _log_ways(count, k), MomentTable(light.theta[keep], *(c[keep] for c in columns)))  # type: ignore[arg-type]
+    return _Term(parts, _log_ways(count, k), MomentTable(light.theta[keep], *(c[keep] for c in columns)))
 
 
 def _solve(terms: list[_Term], rest: _Rest, log_delta: float, highest: float) -> float:
