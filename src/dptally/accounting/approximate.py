@@ -8,6 +8,7 @@ p)/(1 - p).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,7 @@ COMPOSITIONS = {
     "kairouz": "Kairouz, Oh, Viswanath 2015, Thm. 3.5: sum e tanh(e/2) + sqrt(2 log(1/d') sum e^2)",
 }
 _SHARE = 0.5  # of the free delta, given to the steps whose loss is unbounded; the rest is left to the theorem
+_MOST_ZOOMS = 10  # towards a cut at epsilon 0 none of them would be the last
 _ONE_SIDED = (
     "advanced composition needs each step's guarantee in both directions, and in a mixed plan with two "
     "directions it is not known which belong together; ask for basic composition or another framework"
@@ -171,10 +173,11 @@ def _guarantees_one(composition: Composition, free: float, cuts: Cuts) -> list[G
 class Cuts:
     """Cuts unbounded losses: the epsilon at which a law's own profile is at most a given share of delta.
 
-    One scan of each profile serves a whole question; ``zooms`` refine it, by a factor of 16 each.
+    One scan of each profile serves a whole question. It is refined where it is used, 16 times closer each
+    time, until neighbours agree to ``tolerance``; what was looked at is kept and serves again.
     """
 
-    zooms: int = 8
+    tolerance: float = 1e-10
     scans: dict[Law, tuple[Floats, Floats]] = field(default_factory=dict)
 
     def epsilon(self, law: Law, share: float) -> float:
@@ -182,18 +185,18 @@ class Cuts:
         target = down(math.log(share), 2)
         if law not in self.scans:
             self.scans[law] = _scan(law)
-        grid, upper = self.scans[law]
-        for zoom in range(self.zooms + 1):
-            enough = np.flatnonzero(upper <= target)
-            if not enough.size:
+        for _ in range(_MOST_ZOOMS):
+            grid, upper = self.scans[law]
+            enough = upper <= target
+            i = int(np.argmax(enough))
+            if not enough[i]:
                 raise Unanswerable(
                     "a step's profile does not fall to its share of delta; ask the Renyi framework"
                 )
-            i = int(enough[0])
-            if i == 0 or zoom == self.zooms:
+            if i == 0 or grid[i] - grid[i - 1] <= self.tolerance * grid[i]:
                 break
-            grid = np.linspace(grid[i - 1], grid[i], 17)
-            upper = np.concatenate([upper[i - 1 : i], law.log_profile(grid[1:-1])[1], upper[i : i + 1]])
+            closer = np.linspace(grid[i - 1], grid[i], 17)[1:-1]
+            self.scans[law] = np.insert(grid, i, closer), np.insert(upper, i, law.log_profile(closer)[1])
         return float(grid[i])
 
 
@@ -236,7 +239,7 @@ def delta(directions: Sequence[Composition], epsilon: float, composition: str = 
     if all(math.isfinite(c.supremum) for c in directions):
         return larger([_delta(steps, epsilon, names) for steps in guarantees(directions)])
 
-    cuts = Cuts(zooms=2)
+    cuts = Cuts(tolerance=1e-3)
 
     def small(log_delta: float) -> bool:
         return _epsilon(directions, math.exp(log_delta), names, cuts).value <= epsilon
@@ -255,9 +258,10 @@ def _epsilon(directions: tuple[Composition, ...], delta: float, names: tuple[str
         )
     left = max(down(delta - max(upper for _, upper in masses)), 0.0)
     answers, reasons = [], []
+    shared = functools.cache(lambda free: guarantees(directions, free, cuts))
     for name in names if _paired(directions) or names != tuple(COMPOSITIONS) else ("basic",):
         try:
-            lists = guarantees(directions, left if name == "basic" else _SHARE * left, cuts)
+            lists = shared(left if name == "basic" else _SHARE * left)
             answers.append(larger([_by(name, steps, delta) for steps in lists]))
         except Unanswerable as error:
             reasons.append(f"{name}: {error}")

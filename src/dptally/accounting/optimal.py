@@ -95,7 +95,7 @@ def composed_epsilon(epsilon0: float, delta0: float, count: int, delta: float) -
     >>> round(composed_epsilon(0.2, 0.0, 50, 0.01), 12)
     3.631342735729
     """
-    epsilon0, count = checks.nonnegative("epsilon0", epsilon0), checks.count("count", count)
+    epsilon0, count = checks.nonnegative("epsilon0", epsilon0), _checked_count(count)
     delta = checks.probability("delta", delta)
     lower, upper = _mass(checks.probability("delta0", delta0), count)
     if delta < lower:

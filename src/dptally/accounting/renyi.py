@@ -201,8 +201,9 @@ def best_delta(
     def bound(t: Floats) -> Floats:
         k, c = log_moment(t), _log_c(t, conversion)
         with np.errstate(invalid="ignore", over="ignore"):
-            slack = 4 * EPS * (np.abs(k) + t * epsilon + np.abs(c))
-            return np.asarray(up(k - t * epsilon + c + slack, 2), dtype=np.float64)
+            gain = np.minimum(t * epsilon, 1e300)  # a smaller gain is valid too: no difference of infinities
+            slack = 4 * EPS * (np.abs(k) + gain + np.abs(c))
+            return np.asarray(up(k - gain + c + slack, 2), dtype=np.float64)
 
     t, value = _best(bound, orders, lambda t: bool(bound(np.array([t]))[0] < -760))  # exp underflows
     return value, 1 + t
@@ -217,7 +218,8 @@ def _best(
     if not t.size:
         return math.inf, math.inf
     values = bound(t)
-    i = int(np.argmin(np.where(np.isnan(values), np.inf, values)))
+    values = np.where(np.isnan(values), np.inf, values)
+    i = int(np.argmin(values))
     return float(t[i]), float(values[i])
 
 

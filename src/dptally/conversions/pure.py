@@ -23,6 +23,8 @@ __all__ = [
     "pure_to_zcdp",
 ]
 
+_MOST_STEPS = 2**53  # counts up to here are exact as doubles
+
 
 def pure_to_approx(epsilon: float, delta: float) -> float:
     """The smallest epsilon' with (epsilon', delta)-DP: log(e^eps - delta (1 + e^eps)), at least 0, rounded
@@ -120,7 +122,7 @@ def pure_ratio_bound(epsilon: float, count: int, probability: float) -> float:
     >>> round(pure_ratio_bound(0.05, 100, 0.001), 10)
     13.8496627877
     """
-    epsilon, count = checks.nonnegative("epsilon", epsilon), checks.count("count", count)
+    epsilon, count = checks.nonnegative("epsilon", epsilon), _checked_count(count)
     probability = checks.open_probability("probability", probability)
     exponent = up(2 * epsilon * math.sqrt(up(-count * math.log(probability), 4)), 4)
     return up(math.exp(exponent), 4) if exponent < 709 else math.inf
@@ -134,8 +136,15 @@ def pure_to_approx_mironov(epsilon: float, count: int, delta: float) -> float:
     >>> round(pure_to_approx_mironov(0.2, 50, 0.01), 10)
     17.1677282103
     """
-    epsilon, count = checks.nonnegative("epsilon", epsilon), checks.count("count", count)
+    epsilon, count = checks.nonnegative("epsilon", epsilon), _checked_count(count)
     log_inverse = -math.log(checks.open_probability("delta", delta))
     if not down(log_inverse, 2) >= up(epsilon * epsilon * count, 2):
         raise InvalidArgument("delta", "at most exp(-epsilon^2 count), the condition of the theorem", delta)
     return up(4 * epsilon * math.sqrt(2 * count * up(log_inverse, 2)), 4)
+
+
+def _checked_count(count: int) -> int:
+    number = checks.count("count", count)
+    if number > _MOST_STEPS:
+        raise InvalidArgument("count", "at most 2^53 steps", count)
+    return number

@@ -80,7 +80,12 @@ def renyi_to_alpha(order: float, epsilon: float) -> float:
 
 def _line(epsilon: float) -> Callable[[Floats], Floats]:
     """K(t) = t epsilon at the one order that is known."""
-    return lambda t: up(t * epsilon)
+
+    def moment(t: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return up(t * epsilon)
+
+    return moment
 
 
 def _checked(order: float, conversion: str) -> float:

@@ -194,13 +194,9 @@ def _first_negligible(function: Callable[[float], float], end: float) -> float:
 
 
 def _checked_points(points: object) -> Points:
-    if isinstance(points, (str, bytes)) or not isinstance(points, Iterable):
-        raise InvalidType("points", "pairs (epsilon, delta)", points)
     pairs = []
-    for point in points:
-        pair = (
-            tuple(point) if isinstance(point, Iterable) and not isinstance(point, (str, bytes)) else (point,)
-        )
+    for point in _opened(points):
+        pair = _opened(point)
         if len(pair) != 2:
             raise InvalidType("points", "pairs (epsilon, delta)", point)
         pairs.append(
@@ -213,6 +209,14 @@ def _checked_points(points: object) -> Points:
         if before == after:
             raise InvalidArgument("points", "at different epsilons", before)
     return _falling(pairs, "points")
+
+
+def _opened(values: object) -> tuple[object, ...]:
+    """What a list, an array or another collection holds."""
+    alone = isinstance(values, (str, bytes)) or (isinstance(values, np.ndarray) and values.ndim == 0)
+    if alone or not isinstance(values, Iterable):
+        raise InvalidType("points", "pairs (epsilon, delta)", values)
+    return tuple(values)
 
 
 def _falling(pairs: list[tuple[float, float]], name: str) -> Points:

@@ -50,6 +50,15 @@ class RenyiBound(MomentBound):
         """An upper bound of the KL divergence: the divergence of the lowest order."""
         return min([up(k / t) for t, k in self.knots[:1]] + [self.limit])
 
+    @property
+    def supremum(self) -> float:
+        """The divergence of order infinity, where it is declared."""
+        return self.limit
+
+    @property
+    def infimum(self) -> float:
+        return -self.limit
+
 
 def _envelope(knots: tuple[tuple[float, float], ...]) -> tuple[Floats, Floats]:
     """The lower convex envelope of (0, 0) and the knots.
@@ -128,6 +137,7 @@ def order_less_one(order: float) -> float:
 
 
 def _listed(name: str, values: object) -> tuple[float, ...]:
-    if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
+    alone = isinstance(values, (str, bytes)) or (isinstance(values, np.ndarray) and values.ndim == 0)
+    if alone or not isinstance(values, (Sequence, np.ndarray)):
         raise InvalidType(name, "a sequence of numbers", values)
     return tuple(checks.real(name, value) for value in values)

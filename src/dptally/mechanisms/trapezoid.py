@@ -8,12 +8,14 @@ from collections.abc import Callable
 import numpy as np
 
 from dptally.checks import Floats
+from dptally.errors import Unanswerable
 
 __all__ = ["NATS", "REACH", "significant_points", "strip_step"]
 
 NATS = 50.0  # points are left out, and the step refined, until what remains is e^-50 of the whole
 REACH = 13.0  # standard deviations around a mode that hold all but e^-80 of it
 _WIDE = 8000.0  # coarse points of one unbroken grid
+_MOST_POINTS = 1 << 22  # of one rule: 32 MB of each column
 
 # half-widths of a strip, in units of sigma
 _STRIPS = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 1.1, 1.6, 2.1, 2.6])
@@ -29,7 +31,9 @@ def strip_step(sigma: float, frequency: float, shrink: float) -> float:
     a = np.minimum(_STRIPS * sigma, 10.0 + frequency / sigma)
     beta = a / sigma
     growth = 0.5 * a * a + frequency * beta - shrink * np.log(np.cos(0.5 * beta))
-    return float((2 * math.pi * a / (NATS + growth)).max())
+    step = float((2 * math.pi * a / (NATS + growth)).max())
+    _affordable(2 * REACH / step if step > 0 else math.inf)
+    return step
 
 
 def significant_points(
@@ -54,11 +58,20 @@ def significant_points(
     kept = coarse[matters]
     cuts = np.flatnonzero(np.diff(kept) > 1.5 * spacing)
     starts, ends = np.append(0, cuts + 1), np.append(cuts, kept.size - 1)
+    _affordable(float((kept[ends] - kept[starts] + 2 * spacing).sum()) / step)
     runs = [
         np.arange((kept[i] - spacing) // step, (kept[j] + spacing) // step + 2)
         for i, j in zip(starts, ends, strict=True)
     ]
     return step * (runs[0] if len(runs) == 1 else np.unique(np.concatenate(runs)))
+
+
+def _affordable(points: float) -> None:
+    if not points <= _MOST_POINTS:
+        raise Unanswerable(
+            f"the log-moment on a sample needs {points:.3g} points with this little noise or at this order; "
+            "ask delta(epsilon=...) or epsilon(delta=...) of one run, or take more noise"
+        )
 
 
 def _coarse(centres: Floats, spacing: float) -> Floats:

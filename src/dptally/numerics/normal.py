@@ -50,6 +50,9 @@ MU_ULPS = 2.0  # relative error of mu, in units of EPS = 2^-52, that the bounds 
 _MILLS_ULPS = (
     8.0  # erfcx: at most 3.9 measured over 70 000 points against balls; plus the rounding of x / sqrt(2)
 )
+_LARGEST_SCORE = 1e150  # beyond, the square of a normal deviate leaves the doubles
+_LARGEST_EPSILON = 1e190  # up to here the mu that belongs to it stays below LARGEST_MU / 2
+_LOWEST_LOG = -1e298  # no logarithm of a tail is inverted below
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 _TAYLOR_TERMS = 17  # last power of h kept in the sum over odd k
@@ -74,7 +77,7 @@ def log_normal_tail(x: ArrayLike) -> tuple[Floats, Floats]:
     (True, True)
     """
     x = np.asarray(x, dtype=np.float64)
-    size = np.minimum(np.abs(x), 1e150)
+    size = np.minimum(np.abs(x), _LARGEST_SCORE)
     high, low = two_product(size, size)
     with np.errstate(under="ignore"):
         log_body = np.log(mills(size)) - _LOG_ROOT_TWO_PI - 0.5 * low
@@ -122,9 +125,8 @@ def _log_delta_bounds(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
     """Flat arrays, any real epsilon, mu exact."""
     value, error = _log_delta_positive(mu, np.abs(epsilon))
     lower, upper = down(value - error), np.minimum(up(value + error), 0.0)
-    vast = np.abs(epsilon) > 1e150 * np.minimum(
-        mu, 1.0
-    )  # then x >= c/2 >= 5e149, and log delta <= -x^2/2 < -1e299
+    # with c = epsilon/mu beyond 1e150, x = c - mu/2 >= 5e149, since mu <= 1e100: log delta <= -x^2/2 < -1e299
+    vast = np.abs(epsilon) > _LARGEST_SCORE * mu
     lower, upper = (
         np.where(vast, -np.inf, lower),
         np.where(vast, np.where(np.isinf(epsilon), -np.inf, -1e299), upper),
@@ -153,7 +155,7 @@ def mirrored(epsilon: Floats, log_delta: Floats, upwards: bool) -> Floats:
 
 def _log_delta_positive(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
     """(log delta, absolute error) for epsilon >= 0; the caller handles epsilon / mu beyond 1e150."""
-    epsilon = np.minimum(epsilon, 1e150 * np.minimum(mu, 1.0))
+    epsilon = np.minimum(epsilon, _LARGEST_SCORE * mu)
     c, h = epsilon / mu, 0.5 * mu
     high, low = two_product(c, mu)
     c_low = ((epsilon - high) - low) / mu  # c + c_low = epsilon / mu to twice the precision
@@ -321,6 +323,8 @@ def gaussian_mu_of_pure(epsilon: float) -> float:
     >>> round(gaussian_mu_of_pure(1.0), 9)
     1.232035385
     """
+    if epsilon > -_LOWEST_LOG:  # Phi(-x) <= e^{-x^2/2}/2, and it is at least e^-epsilon/2
+        return up(2 * math.sqrt(2) * math.sqrt(epsilon), 8)
     log_rest = (
         -math.log1p(0.5 * math.expm1(epsilon))
         if epsilon < 1
@@ -347,7 +351,8 @@ def normal_tail_quantile(log_tail: ArrayLike) -> tuple[Floats, Floats]:
     >>> round(float(lower), 12), round(float(upper), 12)
     (1.95996398454, 1.95996398454)
     """
-    target = np.asarray(log_tail, dtype=np.float64)
+    log_tail = np.asarray(log_tail, dtype=np.float64)
+    target = np.maximum(log_tail, _LOWEST_LOG)
     point = np.asarray(-ndtri_exp(target))
     with np.errstate(over="ignore"):
         step = EPS * (
@@ -356,7 +361,10 @@ def normal_tail_quantile(log_tail: ArrayLike) -> tuple[Floats, Floats]:
             + np.abs(target) / np.maximum(np.exp(-0.5 * point * point - target), np.abs(point))
         )
     lower = _move(point, -step, lambda x: log_normal_tail(x)[0] >= target)
-    return lower, _move(point, step, lambda x: log_normal_tail(x)[1] <= target)
+    upper = _move(point, step, lambda x: log_normal_tail(x)[1] <= target)
+    # beyond, the lower bound stays and Phi(-x) <= e^{-x^2/2} gives the upper one
+    upper = np.where(log_tail < target, up(math.sqrt(2) * np.sqrt(-log_tail), 8), upper)
+    return np.where(np.isneginf(log_tail), np.inf, lower), upper
 
 
 def _log_bounds(delta: ArrayLike) -> tuple[Floats, Floats]:
@@ -407,9 +415,10 @@ def _log_slope(mu: Floats, epsilon: Floats, log_delta: Floats) -> Floats:
 
 
 def _mu(epsilon: ArrayLike, target_lower: Floats, target_upper: Floats) -> tuple[Floats, Floats]:
-    epsilon, low, high = np.broadcast_arrays(
-        np.asarray(epsilon, dtype=np.float64), target_lower, target_upper
-    )
+    asked = np.asarray(epsilon, dtype=np.float64)
+    # mu rises with epsilon: beyond the largest one its lower bound still holds, and there is no upper one
+    beyond = asked > _LARGEST_EPSILON
+    epsilon, low, high = np.broadcast_arrays(np.minimum(asked, _LARGEST_EPSILON), target_lower, target_upper)
     nothing, everything = np.isneginf(high), low >= 0
     aim = np.where(nothing | everything, -1.0, 0.5 * low + 0.5 * high)
     chernoff = np.sqrt(-2.0 * aim)
@@ -423,21 +432,18 @@ def _mu(epsilon: ArrayLike, target_lower: Floats, target_upper: Floats) -> tuple
         middle = log_gaussian_delta(mu, epsilon, 0.0)[0]
         # Newton for log(-log delta) as a function of log mu: nearly straight where delta is small and where
         # it is near 1
-        step = (
-            np.log(middle / aim)
-            * -middle
-            * np.exp(np.minimum(middle - _log_density(mu, epsilon), 700.0))
-            / mu
-        )
-        step = np.where(
-            middle > -1e-307, -0.1, np.clip(step, -1.0, 1.0)
-        )  # back from where 1 - delta has underflowed
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slope = np.exp(np.minimum(middle - _log_density(mu, epsilon), 700.0)) / mu
+            step = np.log(middle / aim) * -middle * slope
+        # back from where 1 - delta has underflowed
+        step = np.where(middle > -1e-307, -0.1, np.clip(step, -1.0, 1.0))
         log_mu = np.clip(log_mu + step, math.log(2 * SMALLEST_MU), math.log(LARGEST_MU / 2))
         if np.all(np.abs(step) <= 16 * EPS):
             break
     point = np.exp(log_mu)
     spread = np.exp(np.minimum(aim - _log_density(point, epsilon), 700.0))  # d mu / d log delta
     step = EPS * (8 * point + 4 * np.abs(aim) * spread + 8 * np.minimum(spread, point))
+    step = np.minimum(step, 1e-3 * point)  # a first guess, which is doubled where it does not suffice
     known = nothing | everything
 
     def bounds(mu: Floats) -> tuple[Floats, Floats]:
@@ -447,7 +453,7 @@ def _mu(epsilon: ArrayLike, target_lower: Floats, target_upper: Floats) -> tuple
     lower = _move(point, -step, lambda mu: known | (mu < SMALLEST_MU) | (bounds(mu)[1] <= low))
     lower = np.where(lower < SMALLEST_MU, 0.0, lower)
     whole = np.where(nothing, 0.0, np.inf)
-    return np.where(known, whole, lower), np.where(known, whole, upper)
+    return np.where(known, whole, lower), np.where(known, whole, np.where(beyond, np.inf, upper))
 
 
 def _log_density(mu: Floats, epsilon: Floats) -> Floats:

@@ -1,11 +1,13 @@
 """Directed rounding: the direction is in the name.
 
-+, -, *, / and sqrt are correctly rounded, so one step of nextafter is a proof. exp, log, erfc and their kin are not:
-numpy and the C library stay within a few units in the last place, and every caller states the number of ulps it allows.
++, -, *, / and sqrt are correctly rounded, so one step of nextafter is a proof. exp, log, erfc and their kin
+are not: numpy and the C library stay within a few units in the last place, and every caller states the
+number of ulps it allows.
 """
 
 from __future__ import annotations
 
+import math
 from typing import overload
 
 import numpy as np
@@ -24,9 +26,7 @@ def up(x: float, ulps: float = ...) -> float: ...
 def up(x: Floats, ulps: float = ...) -> Floats: ...
 def up(x: float | Floats, ulps: float = 1.0) -> float | Floats:
     """An upper bound of a quantity whose computed value ``x`` is within ``ulps`` units in the last place."""
-    step = np.where(np.isfinite(x), np.abs(x) * (EPS * ulps), 0.0)
-    out = np.nextafter(x + step, np.inf)
-    return out if isinstance(x, np.ndarray) else float(out)
+    return _moved(x, ulps, math.inf)
 
 
 @overload
@@ -35,6 +35,16 @@ def down(x: float, ulps: float = ...) -> float: ...
 def down(x: Floats, ulps: float = ...) -> Floats: ...
 def down(x: float | Floats, ulps: float = 1.0) -> float | Floats:
     """A lower bound of a quantity whose computed value ``x`` is within ``ulps`` units in the last place."""
-    step = np.where(np.isfinite(x), np.abs(x) * (EPS * ulps), 0.0)
-    out = np.nextafter(x - step, -np.inf)
-    return out if isinstance(x, np.ndarray) else float(out)
+    return _moved(x, ulps, -math.inf)
+
+
+def _moved(x: float | Floats, ulps: float, towards: float) -> float | Floats:
+    """x moved outwards; beyond the largest double lies infinity, which is a bound too."""
+    sign = math.copysign(1.0, towards)
+    if not isinstance(x, np.ndarray):
+        number = float(x)
+        step = abs(number) * (EPS * ulps) if math.isfinite(number) else 0.0
+        return math.nextafter(number + sign * step, towards)
+    with np.errstate(over="ignore"):
+        steps = np.where(np.isfinite(x), np.abs(x) * (EPS * ulps), 0.0)
+        return np.asarray(np.nextafter(x + sign * steps, towards), dtype=np.float64)

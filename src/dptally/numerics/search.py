@@ -58,10 +58,13 @@ def minimise(
 def _zoom(
     scan: Callable[[float, float, int], tuple[Floats, Floats]], x: Floats, values: Floats
 ) -> tuple[float, float]:
-    """Eight times closer with each round, until the neighbours are level with the best to 1e-12."""
+    """Eight times closer with each round, until the neighbours are level with the best to 1e-12.
+
+    At a kink, or where the function ends, they never are: 18 rounds then reach neighbouring doubles.
+    """
     i = int(np.argmin(values))
     found = float(x[i]), float(values[i])
-    for _ in range(10):
+    for _ in range(18):
         left, right = max(i - 1, 0), min(i + 1, x.size - 1)
         if math.isinf(values[i]) or max(values[left], values[right]) - values[i] <= 1e-12 * abs(values[i]):
             break
