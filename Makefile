@@ -32,3 +32,31 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.user
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
+
+# dptally beside its peers: benchmarks/RESULTS.md. Each tool gets its own environment under .venv-bench.
+.PHONY: bench soak
+bench: .venv-bench/dptally/.ready
+	.venv-bench/dptally/bin/python benchmarks/bench.py $(BENCH)
+.venv-bench/dptally/.ready: benchmarks/requirements-dptally.txt pyproject.toml
+	$(PYTHON) -m venv .venv-bench/dptally
+	.venv-bench/dptally/bin/pip install --quiet -e . -r benchmarks/requirements-dptally.txt
+	touch $@
+
+# random plans against independent truths: `make soak SOAK='--plans 1000 --seed 7'`
+soak: $(VENV)/.dev
+	$(BIN)/python benchmarks/soak.py $(SOAK)
+
+# the founding papers, redone: build/papers/index.html
+.PHONY: papers docs
+papers: $(VENV)/.user
+	$(BIN)/python papers/gallery.py
+
+# the manual: site/index.html, with the gallery of the papers beside it
+docs: $(VENV)-docs/.ready $(VENV)/.user papers
+	$(BIN)/python docs/reference.py
+	$(VENV)-docs/bin/mkdocs build --quiet --strict
+	cp build/papers/index.html site/papers.html
+$(VENV)-docs/.ready: requirements-docs.txt
+	$(PYTHON) -m venv $(VENV)-docs
+	$(VENV)-docs/bin/pip install --quiet -r requirements-docs.txt
+	touch $@

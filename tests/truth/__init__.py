@@ -28,6 +28,7 @@ from .pieces import LaplacePiece as LaplacePiece
 from .pieces import Piece as Piece
 from .pieces import SampledPiece as SampledPiece
 from .sampled import one_step_delta as one_step_delta
+from .two_steps import two_step_delta as two_step_delta
 
 
 def sampled_gaussian_delta(
@@ -35,13 +36,15 @@ def sampled_gaussian_delta(
 ) -> arb:
     """delta(eps) of ``steps`` Poisson-sampled Gaussians in one direction, "remove" or "add".
 
-    Closed form for one step or q = 1; otherwise inversion: slow, or refused (ArithmeticError), below some 30
-    steps.
+    Closed form for one step or q = 1, an integral for two; otherwise inversion: slow, or refused
+    (ArithmeticError), below some 30 steps.
     """
     if ball(q) == 1:
         return sigma_delta(sigma, epsilon, steps)
     if steps == 1:
         return one_step_delta(sigma, q, epsilon, direction)
+    if steps == 2:
+        return two_step_delta(sigma, q, epsilon, direction, digits)
     return mixture_delta([SampledPiece(sigma, q, direction, steps)], epsilon, digits)
 
 

@@ -47,13 +47,21 @@ def floats(value: arb) -> tuple[float, float]:
 
 
 def refine(compute: Callable[[], arb], bits: int = 128, good: int = GOOD_BITS, most: int = 40_000) -> arb:
-    """Repeat with doubled precision until the relative accuracy is good; an exact zero is accepted."""
+    """Repeat with doubled precision until the relative accuracy is good.
+
+    A value below 2^-4000 counts as zero found; where inputs are balls themselves more bits stop helping and
+    the enclosure is returned as it is.
+    """
+    before = -math.inf
     while True:
         with precision(bits):
             value = compute()
-        if value.is_finite() and (value.rel_accuracy_bits() >= good or value.is_zero()):
+            accuracy = value.rel_accuracy_bits()
+            if value.is_finite() and (accuracy >= good or value.abs_upper() < arb(2) ** -4000):
+                return value
+        if value.is_finite() and bits > 1000 and accuracy <= before + 8:
             return value
-        bits *= 2
+        before, bits = accuracy, 2 * bits
         if bits > most:
             raise ArithmeticError(f"only {value} after {bits // 2} bits")
 

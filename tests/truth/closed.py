@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from fractions import Fraction
 
 from flint import arb
 
@@ -12,17 +12,16 @@ from .balls import Number, ball, normal_cdf, positive_part, refine
 
 def gaussian_delta(mu: Number, epsilon: Number) -> arb:
     """Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2), any real epsilon  [Balle, Wang 2018, Thm. 8]."""
-
-    def compute() -> arb:
-        m, e = ball(mu), ball(epsilon)
-        return normal_cdf(-e / m + m / 2) - e.exp() * normal_cdf(-e / m - m / 2)
-
-    return refine(compute)
+    return refine(lambda: _gaussian(ball(mu), ball(epsilon)))
 
 
 def sigma_delta(sigma: Number, epsilon: Number, count: int = 1, sensitivity: Number = 1) -> arb:
     """``count`` Gaussians of standard deviation sigma: mu = sensitivity sqrt(count) / sigma, not rounded."""
-    return refine(lambda: gaussian_delta(ball(sensitivity) * arb(count).sqrt() / ball(sigma), epsilon))
+    return refine(lambda: _gaussian(ball(sensitivity) * arb(count).sqrt() / ball(sigma), ball(epsilon)))
+
+
+def _gaussian(m: arb, e: arb) -> arb:
+    return normal_cdf(-e / m + m / 2) - e.exp() * normal_cdf(-e / m - m / 2)
 
 
 def discrete_delta(p: Sequence[Number], q: Sequence[Number], count: int, epsilon: Number) -> arb:
@@ -48,17 +47,12 @@ def discrete_delta(p: Sequence[Number], q: Sequence[Number], count: int, epsilon
     return refine(compute)
 
 
-def randomized_response_delta(p: Number, categories: int, count: int, epsilon: Number) -> arb:
+def randomized_response_delta(p: float | str | Fraction, categories: int, count: int, epsilon: Number) -> arb:
     """k-ary randomised response that tells the truth with probability p, ``count`` times."""
-
-    def pair() -> tuple[list[arb], list[arb]]:
-        truth = ball(p)
-        lie = (1 - truth) / (categories - 1)
-        rest = 1 - truth - lie
-        both = ([truth, lie], [lie, truth])
-        return both if categories == 2 else ([*both[0], rest], [*both[1], rest])
-
-    return refine(lambda: discrete_delta(*pair(), count, epsilon))
+    truth = Fraction(p)
+    lie = (1 - truth) / (categories - 1)
+    rest = [1 - truth - lie] if categories > 2 else []
+    return discrete_delta([truth, lie, *rest], [lie, truth, *rest], count, epsilon)
 
 
 def approx_delta(epsilon0: Number, delta0: Number, count: int, epsilon: Number) -> arb:
@@ -92,8 +86,3 @@ def _splits(total: int, parts: int) -> list[tuple[int, ...]]:
     if parts == 1:
         return [(total,)]
     return [(first, *rest) for first in range(total + 1) for rest in _splits(total - first, parts - 1)]
-
-
-def decreasing(values: Sequence[arb]) -> bool:
-    """Certainly non-increasing up to overlap of the balls."""
-    return all(not a < b for a, b in pairwise(values))

@@ -182,8 +182,8 @@ def _choose(pieces: Sequence[Piece], e: float, digits: int, skew: float, most_no
         m1, m2 = a + 0.382 * (b - a), a + 0.618 * (b - a)
         a, b = (a, m2) if objective(math.exp(m1)) < objective(math.exp(m2)) else (m1, b)
     saddle = math.exp((a + b) / 2)
-    d = 1e-3 * saddle
-    spread = max((k(saddle + d) - 2 * k(saddle) + k(saddle - d)) / d**2, 0) + saddle**-2 + (1 + saddle) ** -2
+    spread = sum(piece.count * piece.float_cumulants(saddle)[1] for piece in pieces)
+    spread = max(spread, 0.0) + saddle**-2 + (1 + saddle) ** -2
     theta = saddle * skew
     log_value = objective(saddle) - 0.5 * math.log(2 * math.pi * spread)
     log_tolerance = log_value - (k(theta) - theta * e) - digits * math.log(10)

@@ -17,6 +17,8 @@ from flint import acb, acb_mat, arb, ctx
 
 from .balls import Number, ball, floats, precision
 
+MOST_QUADRATURE, MOST_WORK = 40_000, 100_000_000  # what is worth waiting for: some ten seconds
+
 
 class Piece(ABC):
     count: int
@@ -55,6 +57,12 @@ class Piece(ABC):
 
     @abstractmethod
     def float_log_moment(self, s: float) -> float: ...
+
+    def float_cumulants(self, s: float) -> tuple[float, float]:
+        """Mean and variance of the loss tilted by s, roughly."""
+        k, d = self.float_log_moment, 1e-4 * max(s, 1e-2)
+        low, mid, high = k(s - d), k(s), k(s + d)
+        return (high - low) / (2 * d), (high - 2 * mid + low) / d**2
 
     @abstractmethod
     def float_log_phi(self, theta: float, u: float) -> float: ...
@@ -197,6 +205,8 @@ class SampledPiece(Piece):
         first = arb(0) if start is None else start
         rule = self._rule(theta, (first + nodes * step).upper(), bits)
         n = len(rule.losses)
+        if n * (nodes + 1) > MOST_WORK:
+            raise ArithmeticError(f"needs {n} quadrature nodes for each of {nodes} frequencies")
         baby = max(1, math.isqrt(nodes + 1))
         giant = -(-(nodes + 1) // baby)
         sums = acb_mat(giant, baby)
@@ -278,11 +288,22 @@ class SampledPiece(Piece):
 
     # -- floats ------------------------------------------------------------------------------------------
 
-    def float_log_moment(self, s: float) -> float:
+    def _float_logs(self, s: float) -> tuple[np.ndarray, np.ndarray, float]:
         t, loss = _float_grid(float(ball(self.sigma)), float(ball(self.q)))
         zeta = 1 + s if self.direction == "remove" else -s
-        x = zeta * loss - t * t / 2
-        return float(np.logaddexp.reduce(x) + math.log(t[1] - t[0]) - 0.5 * math.log(2 * math.pi))
+        return loss, zeta * loss - t * t / 2, math.log(t[1] - t[0]) - 0.5 * math.log(2 * math.pi)
+
+    def float_log_moment(self, s: float) -> float:
+        _, logs, norm = self._float_logs(s)
+        return float(np.logaddexp.reduce(logs) + norm)
+
+    def float_cumulants(self, s: float) -> tuple[float, float]:
+        loss, logs, _ = self._float_logs(s)
+        weights = np.exp(logs - logs.max())
+        mean = float(np.average(loss, weights=weights))
+        return mean if self.direction == "remove" else -mean, float(
+            np.average((loss - mean) ** 2, weights=weights)
+        )
 
     def float_log_phi(self, theta: float, u: float) -> float:
         sigma, q = float(ball(self.sigma)), float(ball(self.q))
@@ -346,6 +367,8 @@ def _rule(s: arb, q: arb, r: arb, remove: bool, most_u: arb, bits: int) -> _Rule
     )
     low = math.floor(-reach / float(h)) - 1
     high = math.ceil((centre + reach) / float(h)) + 1
+    if high - low > MOST_QUADRATURE:
+        raise ArithmeticError(f"needs {high - low} quadrature nodes")
     losses, weights, total = [], [], arb(0)
     norm = h / (2 * arb.pi()).sqrt()
     for j in range(low, high + 1):
@@ -380,19 +403,12 @@ def _beyond(x: arb) -> arb:
 def _variance(piece: Piece, theta: float) -> arb:
     with precision(200):
         t = arb(theta)
-        k = piece.float_log_moment
-        d = 1e-3 * max(theta, 1e-3)
-        mean = (k(theta + d) - k(theta - d)) / (2 * d)
-        spread = max((k(theta + d) - 2 * k(theta) + k(theta - d)) / d**2, 1e-12)
-        best = None
-        for scale in (0.3, 0.1, 0.03):
-            b = arb(scale / math.sqrt(spread))
-            base = piece.log_moment(t)
-            up = (piece.log_moment(t + b) - base - b * mean).exp()
-            down = (piece.log_moment(t - b) - base + b * mean).exp()
-            value = ((up + down - 2) / b**2).upper()
-            best = value if best is None else best.min(value)
-        return best.upper()
+        mean, spread = piece.float_cumulants(theta)
+        b = arb(1e-3 * min(1.0, 1 / math.sqrt(spread)))  # small: far tilts may be enormous
+        base = piece.log_moment(t)
+        up = (piece.log_moment(t + b) - base - b * mean).exp()
+        down = (piece.log_moment(t - b) - base + b * mean).exp()
+        return ((up + down - 2) / b**2).upper()
 
 
 @lru_cache(maxsize=256)

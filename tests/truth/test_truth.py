@@ -170,6 +170,26 @@ def test_one_step_against_quadrature(direction: str) -> None:
     assert float(one_step_delta(s, q, e, direction)) == pytest.approx(total, rel=1e-6)
 
 
+def test_two_steps_of_a_rate_near_one_are_nearly_a_gaussian() -> None:
+    near = sampled_gaussian_delta(1.5, 1 - 1e-13, 2, 1.0, "remove")
+    assert abs(near / gaussian_delta(arb(2).sqrt() / 1.5, 1.0) - 1) < 1e-10
+    assert near.rel_accuracy_bits() > 45
+
+
+@pytest.mark.parametrize(("direction", "value"), [("remove", 0.0238184022), ("add", 0.0056292440)])
+def test_two_steps_against_a_grid(direction: str, value: float) -> None:
+    # trapezoid sum of max(P - e^eps Q, 0) over 4000 x 4000 points, good to about 2e-7
+    assert float(sampled_gaussian_delta(0.8, 0.05, 2, 0.06, direction, digits=12)) == pytest.approx(
+        value, rel=3e-7
+    )
+
+
+def test_two_steps_beyond_every_loss() -> None:
+    # add: the largest loss of two steps is -2 log(1 - q)
+    assert sampled_gaussian_delta(0.8, 0.25, 2, 0.6, "add") == 0
+    assert sampled_gaussian_delta(0.8, 0.25, 2, 0.55, "add", digits=8) > 0
+
+
 def test_add_is_not_remove() -> None:
     remove = sampled_gaussian_delta(1.0, "0.01", 1000, 1.5, "remove", digits=12)
     add = sampled_gaussian_delta(1.0, "0.01", 1000, 1.5, "add", digits=12)

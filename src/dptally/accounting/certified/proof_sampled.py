@@ -3,10 +3,9 @@
 A(t) = 1 - q + q e^{t/s - 1/(2 s^2)}, t ~ N(0, 1), M(z) = E A^zeta with zeta = 1 + z (remove: L = log A) or
 -z (add: L = -log A).
 
-Trapezoid rule of step h in t  [Trefethen, Weideman 2014, Thm. 5.1]. A has no zero for |Im t| < pi s; there
-A(t) cos(a/2s) <= |A(t+ia)| <= A(t) and |arg A(t+ia)| <= a/s, so with zeta = r + iu the error is at most, for
-0 < a < pi s,
-    M(r) e^{a^2/2} (1 + e^{|u| a/s}) cos(a/2s)^{-max(0,-r)} / (e^{2 pi a/h} - 1).
+Trapezoid rule of step h in t: with zeta = r + iu, A has no zero for |Im t| < pi s, and for every 0 < a < pi s
+    |error| <= 2 e^{a^2/2} G / (e^{2 pi a/h} - 1),  G = int phi(t) |A(t+ia)|^r e^{|u| arg A(t+ia)} dt
+[Trefethen, Weideman 2014, Thm. 5.1]; G is bounded in balls by ``_growth``.
 """
 
 from __future__ import annotations
@@ -20,9 +19,11 @@ import numpy as np
 
 from dptally.accounting.certified.proof_losses import Ball, BallLoss, ends, flint, working
 from dptally.checks import Floats
+from dptally.errors import Unanswerable
 
 __all__ = ["SampledGaussianBall"]
 
+_MOST_QUADRATURE = 60_000
 _CHUNK = 400  # nodes per matrix product: bounds the memory
 _COARSE = 40  # bits that a bound of |phi| needs
 _CELL = 2.0**-6  # width of the cells on which densities are bounded
@@ -38,12 +39,7 @@ class _Rule:
     losses: list[Ball]
     weights: list[Ball]
     total: Ball
-    strip: Ball  # the error bound over M(r), without the factor 1 + e^{|u| a/s}
-    rate: Ball  # a/s
-    cut: Ball  # the mass that the ends leave out
-
-    def error(self, u: Ball) -> Ball:
-        return (self.total * self.strip * (1 + (u * self.rate).exp()) + self.cut).upper()
+    error: Ball  # of the sum at every |u| within the reach of the rule, ends included
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +84,8 @@ class SampledGaussianBall(BallLoss):
             left = acb_mat(giant, len(losses), [x for row in leaps for x in row])
             sums += left * acb_mat(baby, len(losses), [x for row in rows for x in row]).transpose()
         entries = sums.entries()
-        unit = arb(0, 1)
-        out = []
-        for k in range(nodes + 1):
-            error = rule.error(abs(first + k * step)) * unit
-            out.append((entries[k] + acb(error, error)) / rule.total)
-        return out
+        slack = arb(0, 1) * rule.error
+        return [(entry + acb(slack, slack)) / rule.total for entry in entries[: nodes + 1]]
 
     # -- bounds of |phi| ------------------------------------------------------------------------------------
 
@@ -160,16 +152,17 @@ def _rule(rate: float, sigma: float, power: Ball, remove: bool, reach: float, bi
     arb = flint().arb
     s, q, r = arb(sigma), arb(rate), float(power)
     want = bits * math.log(2)
-    strips = np.linspace(0.02, 0.98, 60) * math.pi * sigma
-    loss = max(0.0, -r) * -np.log(np.cos(strips / (2 * sigma)))
-    ratio = strips / (strips**2 / 2 + reach * strips / sigma + want + loss)
-    best = int(np.argmax(ratio))
-    a, h = arb(float(strips[best])), arb(float(2 * math.pi * ratio[best]))
-    strip = (a**2 / 2).exp() / ((2 * arb.pi() * a / h).exp() - 1) / (a / (2 * s)).cos() ** max(arb(0), -power)
-    centre = max(r, 0.0) / sigma
-    room = want + 10 + max(0.0, r * (r - 1) / (2 * sigma**2)) + max(0.0, -r) * -math.log1p(-rate)
-    low = math.floor(-math.sqrt(2 * room) / float(h)) - 1
-    high = math.ceil((centre + math.sqrt(2 * room)) / float(h)) + 1
+    ends = _range(rate, sigma, r, want)
+    height, spacing = _strip(rate, sigma, r, reach, want)
+    a, h = arb(height), arb(spacing)
+    strip = 2 * (a**2 / 2).exp() * _growth(rate, sigma, power, height, reach, want)
+    strip = strip / ((2 * arb.pi() * a / h).exp() - 1)
+    low, high = math.floor(ends[0] / spacing) - 1, math.ceil(ends[1] / spacing) + 1
+    if high - low > _MOST_QUADRATURE:
+        raise Unanswerable(
+            f"the proof would need {high - low} quadrature nodes; ask epsilon_interval or delta_interval, "
+            "which certify it in floating point"
+        )
     losses, weights, total = [], [], arb(0)
     norm = h / (2 * arb.pi()).sqrt()
     for j in range(low, high + 1):
@@ -179,32 +172,112 @@ def _rule(rate: float, sigma: float, power: Ball, remove: bool, reach: float, bi
         losses.append(log_a if remove else -log_a)
         weights.append(weight)
         total += weight
+    cut = _left_out(s, q, power, -low * h, high * h)
+    error = (strip + cut).upper()
+    return _Rule(losses, weights, (total - error).union(total + error), error)
 
-    def outside(x: Ball) -> Ball:
-        """sum over the nodes beyond x > 0 of h phi(t) <= the integral of phi beyond x."""
-        return (x / arb(2).sqrt()).erfc() / 2
 
-    cut = outside(-low * h) + outside(high * h)
-    if r >= 0:  # A^r <= 1 + e^{rw}, and phi(t) e^{rw} is a shifted normal density
-        shift = power / s
-        cut += (power * (power - 1) / (2 * s * s)).exp() * (
-            outside(shift - low * h) + outside(high * h - shift)
-        )
-    else:
-        cut *= (1 - q) ** power
-    enclosure = ((total - cut) / (1 + 2 * strip)).union((total + cut) / (1 - 2 * strip))
-    return _Rule(losses, weights, enclosure, strip.upper(), a / s, cut.upper())
+def _range(rate: float, sigma: float, r: float, want: float) -> tuple[float, float]:
+    """Where phi(t) A^r matters to e^-want, by the bounds of ``_left_out``."""
+    room = want + 10 + max(0.0, r) * math.log(2) + max(0.0, -r) * -math.log1p(-rate)
+    far = want + 10 + r * math.log(2 * rate) + r * (r - 1) / (2 * sigma**2)
+    end = math.sqrt(2 * room)
+    return -end, max(end, r / sigma + math.sqrt(2 * far)) if r > 0 and far > 0 else end
+
+
+def _left_out(s: Ball, q: Ball, power: Ball, left: Ball, right: Ball) -> Ball:
+    """Bound of int phi A^r over t < -left and t > right, and of the trapezoid sum (step at most 1) over the
+    nodes there.
+
+    For r < 0, A^r <= (1-q)^r. For r >= 0, A <= 2 max(1-q, q e^w) gives A^r <= 2^r (1 + q^r e^{rw}), and
+    phi(t) e^{rw} is e^{r(r-1)/(2s^2)} times a normal density about r/s; a sum over its rising side is at
+    most one term above the integral.
+    """
+    arb = flint().arb
+    plain = _outside(left) + _outside(right)
+    if power < 0:
+        return plain * (1 - q) ** power
+    shift = power / s
+    bump = _outside(left + shift) + _outside(right - shift) + (arb(0) if right > shift else arb(1))
+    return arb(2) ** power * (plain + q**power * (power * (power - 1) / (2 * s * s)).exp() * bump)
+
+
+def _strip(rate: float, sigma: float, r: float, reach: float, want: float) -> tuple[float, float]:
+    """The height a of the strip and the step h it allows, from floats: any choice is valid, this one is
+    efficient.
+    """
+    angle = np.linspace(0.02, 0.98, 40)[:, None] * math.pi
+    ends = _range(rate, sigma, r, want + reach * math.pi)
+    t = np.linspace(_range(rate, sigma, r, want)[0], ends[1], 6000)[None, :]
+    w = math.log(rate) + t / sigma - 0.5 / sigma**2
+    log_a = np.logaddexp(math.log1p(-rate), w)
+    share = np.exp(w - log_a)
+    turn = np.arctan2(share * np.sin(angle), 1 - share + share * np.cos(angle))
+    shrink = 0.5 * np.log(
+        np.maximum(1 - 2 * share * (1 - share) * (1 - np.cos(angle)), np.cos(angle / 2) ** 2)
+    )
+    plain = r * log_a - 0.5 * t * t
+    growth = np.logaddexp.reduce(plain + min(r, 0.0) * shrink + reach * turn, axis=1)
+    height = sigma * angle[:, 0]
+    need = 0.5 * height**2 + growth - np.logaddexp.reduce(plain, axis=1) + want + 5
+    best = int(np.argmax(height / need))
+    return float(height[best]), float(2 * math.pi * height[best] / need[best])
+
+
+def _growth(rate: float, sigma: float, power: Ball, height: float, reach: float, want: float) -> Ball:
+    """Upper bound of the integral of phi(t) |A(t+ia)|^r e^{u arg A(t+ia)} over t, for every 0 <= u <= reach.
+
+    With S = q e^w / A and b = a/s: |A(t+ia)|^2 / A^2 = 1 - 2 S (1-S) (1 - cos b) >= cos^2(b/2), and arg
+    A(t+ia) = atan2(S sin b, 1 - S + S cos b) grows with t and stays below b. Cells in t, and both ends by
+    Gaussian tails.
+    """
+    arb = flint().arb
+    with working(64):
+        s, q, b = arb(sigma), arb(rate), arb(height) / arb(sigma)
+        r, u, cos, sin = float(power), arb(reach), b.cos(), b.sin()
+        negative = min(r, 0.0) < 0
+        left, width = _range(rate, sigma, r, want)[0], 0.05 * min(1.0, sigma)
+        cells = math.ceil((_range(rate, sigma, r, want + reach * float(b))[1] - left) / width)
+        total, worst = arb(0), ((b / 2).cos() ** power if negative else arb(1))
+        x, log_x, turn = arb(left), _log_a(s, q, arb(left)), arb(0)
+        first = None
+        for i in range(1, cells + 1):
+            y = arb(left + i * width)
+            log_y = _log_a(s, q, y)
+            share = (q.log() + y / s - 1 / (2 * s * s) - log_y).exp()
+            turn = arb.atan2(share * sin, 1 - share + share * cos).upper()
+            first = turn if first is None else first
+            tall = power * (log_x if negative else log_y)
+            near = 0.0 if x < 0 < y else min(abs(float(x)), abs(float(y)))
+            lift = arb(1)
+            if negative:  # S (1-S) <= S(y) (1 - S(x)) on the cell
+                rest = (1 - (q.log() + x / s - 1 / (2 * s * s) - log_x).exp()).min(arb(1))
+                ratio = (1 - 2 * share * rest * (1 - cos)).max((b / 2).cos() ** 2)
+                lift = ratio ** (power / 2)
+            total += ((tall - arb(near) ** 2 / 2 + u * turn).exp() * lift).upper()
+            x, log_x = y, log_y
+        value = total * width / (2 * arb.pi()).sqrt()
+        below = _left_out(s, q, power, -arb(left), arb("inf")) * worst * (u * first).exp()
+        above = _left_out(s, q, power, arb("inf"), x) * worst * (u * b).exp()
+        return (value + below + above).upper()
+
+
+def _outside(x: Ball) -> Ball:
+    """The mass of N(0, 1) beyond x; for x > 0 also a bound of the sum of h phi(t) over the nodes beyond x."""
+    arb = flint().arb
+    return arb(0) if x > 1e300 else (x / arb(2).sqrt()).erfc() / 2
 
 
 @lru_cache(maxsize=64)
 def _variance(loss: SampledGaussianBall, theta: Ball) -> Ball:
     """Of the tilted loss: Var <= E (L-m)^2 <= (E e^{b(L-m)} + E e^{-b(L-m)} - 2) / b^2 for every b and m."""
     arb = flint().arb
-    with working(160):
+    with working(240):
         d = arb(1e-6 * max(float(theta), 1e-3))
         low, mid, high = (loss.log_moment(_plus(theta, x)) for x in (-d, arb(0), d))
         mean = arb(float((high - low) / (2 * d)))
-        b = arb(0.1 / math.sqrt(max(float((high - 2 * mid + low) / d**2), 1e-300)))
+        # a small b: the moments at far tilts may be enormous
+        b = arb(1e-3 * min(1.0, 1 / math.sqrt(max(float((high - 2 * mid + low) / d**2), 1e-300))))
         up = (loss.log_moment(_plus(theta, b)) - mid - b * mean).exp()
         down = (loss.log_moment(_plus(theta, -b)) - mid + b * mean).exp()
         return ((up + down - 2) / b**2).upper()
