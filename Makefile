@@ -54,7 +54,7 @@ papers: $(VENV)/.user
 # the manual: site/index.html, with the gallery of the papers beside it
 docs: $(VENV)-docs/.ready $(VENV)/.user papers
 	$(BIN)/python docs/reference.py
-	$(VENV)-docs/bin/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --quiet --strict
 	cp build/papers/index.html site/papers.html
 $(VENV)-docs/.ready: requirements-docs.txt
 	$(PYTHON) -m venv $(VENV)-docs

