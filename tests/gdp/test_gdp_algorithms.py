@@ -94,11 +94,7 @@ def test_discrete_gaussian_on_a_head(sigma, head, tolerance):
 
 
 @settings(max_examples=15)
-@given(
-    st.lists(
-        st.tuples(st.floats(0.0, 4.0), st.floats(0.0, 0.9)), min_size=1, max_size=6, unique_by=lambda p: p[0]
-    )
-)
+@given(st.lists(st.tuples(st.floats(0.0, 4.0), st.floats(0.0, 0.9)), min_size=1, max_size=6, unique_by=lambda p: p[0]))
 def test_tables_of_guarantees(points):
     points = sorted(points)
     falling = [(e, min(d for _, d in points[: i + 1])) for i, (e, d) in enumerate(points)]
@@ -116,8 +112,7 @@ def test_tables_of_guarantees(points):
 def test_a_curve_that_is_not_convex_is_measured_by_staircases():
     steps = gdp.Curve(lambda e: 0.4 if e < 0.5 else 0.2 if e < 1.5 else 0.0, "stairs")
     found = gdp.measure(steps, tolerance=1e-6)
-    truth = max(
-        reference.mu_gdp(mpf(e), mpf(d)) for e, d in ((0.5, 0.4), (1.5, 0.2))
-    )  # the sup is at the corners
+    corners = ((0.5, 0.4), (1.5, 0.2))  # where the sup lies
+    truth = max(reference.mu_gdp(mpf(e), mpf(d)) for e, d in corners)
     assert found.mu.lower <= truth <= found.mu.upper
     assert found.mu.width <= 1e-6

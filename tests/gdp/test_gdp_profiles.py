@@ -72,9 +72,8 @@ def test_curves_become_mechanisms():
     found = gdp.measure(mechanism, head=20.0, tolerance=1e-9)
     assert found.mu.lower - 1e-9 <= 1.8563572885316 <= found.mu.upper + 1e-9
     assert gdp.envelope(curve) == mechanism or gdp.envelope(curve).points == mechanism.points
-    assert (
-        gdp.identify(mechanism).verdict is gdp.Verdict.NOT_GDP
-    )  # the table keeps a mass of 1e-300 at infinity
+    # the table keeps a mass of 1e-300 at infinity
+    assert gdp.identify(mechanism).verdict is gdp.Verdict.NOT_GDP
 
 
 def test_deltas_below_the_smallest_double():

@@ -84,15 +84,12 @@ def test_verdicts(m, verdict, limit):
     assert (found.head < math.inf) == (verdict is HEAD)
 
 
-@pytest.mark.parametrize(
-    "m", [dp.Gaussian(2.0), dp.PoissonSampled(dp.Gaussian(2.0), 0.3), dp.DiscreteGaussian(2.0)]
-)
+@pytest.mark.parametrize("m", [dp.Gaussian(2.0), dp.PoissonSampled(dp.Gaussian(2.0), 0.3), dp.DiscreteGaussian(2.0)])
 def test_the_limit_is_seen_far_out(m):
     """eps / sqrt(-2 log delta) on the way to its limit."""
     (composition, *_) = m.directions()
-    seen = [
-        e / math.sqrt(-2 * composition.parts[0][0].log_profile(np.array([e]))[1][0]) for e in (50.0, 500.0)
-    ]
+    law, far = composition.parts[0][0], np.array([50.0, 500.0])
+    seen = far / np.sqrt(-2 * law.log_profile(far)[1])
     limit = gdp.identify(m).tail_limit.upper
     assert abs(seen[1] - limit) < abs(seen[0] - limit) < 0.1
 
@@ -114,9 +111,7 @@ def test_unbounded_losses_are_covered_by_their_tail():
     assert found.covered
     assert found.mu.width <= 1e-9
     assert found.mu.lower > 1.25  # more than the 1/sigma of a continuous Gaussian
-    band = gdp.transform(
-        dp.DiscreteGaussian(0.8), np.concatenate([np.linspace(0, 5, 500), np.geomspace(5, 500, 100)])
-    )
+    band = gdp.transform(dp.DiscreteGaussian(0.8), np.concatenate([np.linspace(0, 5, 500), np.geomspace(5, 500, 100)]))
     assert (band.lower <= found.mu.upper).all()
     assert band.upper.max() >= found.mu.lower
     sampled = gdp.measure(dp.PoissonSampled(dp.Gaussian(2.0), 0.01))
