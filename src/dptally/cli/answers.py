@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -75,7 +74,7 @@ def print_epsilon(
                 [("framework", "left"), ("epsilon", "right"), ("order", "right"), ("theorem", "left")],
                 [_row(row) for row in found.rows],
             )
-    sys.exit(1 if over else 0)
+    click.get_current_context().exit(1 if over else 0)
 
 
 def _row(row: Any) -> tuple[str, str, str, str]:
@@ -114,7 +113,7 @@ def delta(plan: Plan, epsilon: float, brief: bool, budget: float | None, as_json
     else:
         _print_box("delta", box, f"at epsilon = {epsilon:g}", budget)
         _print_rest(plan.mechanism, brief)
-    sys.exit(1 if over else 0)
+    click.get_current_context().exit(1 if over else 0)
 
 
 def _checked(budget: float | None) -> None:

@@ -72,7 +72,7 @@ def audit(
         for name, result in results:
             title(f"{name}: {result.verdict}")
             facts([str(result)])
-    sys.exit(1 if any(result.refuted for _, result in results) else 0)
+    click.get_current_context().exit(1 if any(result.refuted for _, result in results) else 0)
 
 
 def _own(only: str) -> list[tuple[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +127,7 @@ def curve(
             [(str(n), shown_up(e, 8)) for n, e in zip(found.steps, found.epsilons, strict=True)],
         )
         facts(assumptions(plan.mechanism))
-    sys.exit(1 if budget is not None and found.epsilons[-1] > budget else 0)
+    click.get_current_context().exit(1 if budget is not None and found.epsilons[-1] > budget else 0)
 
 
 def _stopping(stop: int | None, last: int, budget: float) -> str:

@@ -95,7 +95,11 @@ class Card:
         return f"epsilon = {shown_up(box.upper)} at delta = {delta:g}, for {self.unit}"
 
     def _tables(self) -> Iterable[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-        stated = [("unit of privacy", self.unit), ("adjacency", self.adjacency), ("sampling", self.sampling)]
+        stated: list[tuple[str, ...]] = [
+            ("unit of privacy", self.unit),
+            ("adjacency", self.adjacency),
+            ("sampling", self.sampling),
+        ]
         stated += [("Gaussian DP", "-" if self.mu is None else f"mu = {shown_up(self.mu)}")]
         stated += [("zero-concentrated DP", "-" if self.rho is None else f"rho = {shown_up(self.rho)}")]
         yield "The guarantee", ("", ""), stated
@@ -107,7 +111,7 @@ class Card:
                 for delta, box in self.epsilons
             ],
         )
-        risks = [(f"{100 * x:g} %", f"{shown_up(100 * y, 4)} %") for x, y in self.risk]
+        risks: list[tuple[str, ...]] = [(f"{100 * x:g} %", f"{shown_up(100 * y, 4)} %") for x, y in self.risk]
         risks.append(("any (TPR - FPR)", shown_up(self.advantage, 4)))
         yield "Risk", ("an attacker with false positives", "finds at most, of the members"), risks
         yield (

@@ -29,7 +29,7 @@ def plot_loss(plan: Mechanism, points: int = 400, ax: Any = None) -> Any:
     if not parts:
         raise Unanswerable("nothing was run, so there is no privacy loss to draw")
     ax = axes_or_new(ax)
-    masses = None
+    masses, highest = None, 0.0
     for i, (law, count) in enumerate(parts[:_MOST_PARTS]):
         style = STYLES[i] | {"marker": ""}
         name = (
@@ -56,13 +56,14 @@ def plot_loss(plan: Mechanism, points: int = 400, ax: Any = None) -> Any:
                 label="point masses" if name == "density" else f"{name}: point masses",
             )
             shown.markerline.set(color=style["color"], markersize=4)
-            masses.set_ylim(bottom=0)
+            highest = max(highest, *(mass for _, mass in atoms))
+            masses.set_ylim(0, 1.12 * highest)
             masses.set_ylabel("probability of a point mass")
     ax.axvline(0, color="0.6", linewidth=0.8)
     ax.set(xlabel="privacy loss of one step", title=short(plan))
     if masses is not ax:
         ax.set_ylabel("density")
-    ax.set_ylim(bottom=0)
+        ax.set_ylim(bottom=0)
     _legend(ax, masses)
     return ax
 

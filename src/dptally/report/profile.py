@@ -38,7 +38,7 @@ def plot_profile(plan: Mechanism, deltas: Sequence[float] | None = None, ax: Any
     for i, (name, points) in enumerate(shown):
         style = STYLES[1 + i % (len(STYLES) - 1)] | {"markevery": 1, "linewidth": 1.1}
         # those that coincide stay visible: hollow signs of growing size
-        hollow = {"markersize": 4 + 1.5 * i, "markerfacecolor": "none"}
+        hollow = {"markersize": min(4.0 + i, 8.0), "markerfacecolor": "none"}
         ax.plot(*zip(*points, strict=True), **(style | hollow), label=name)
     farthest = max([*upper, *(points[-1][0] for _, points in shown)])
     ax.set_xlim(0, 1.05 * (farthest if 0 < farthest < math.inf else 1.0))
