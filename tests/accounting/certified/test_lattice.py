@@ -4,6 +4,7 @@ gathered)."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mpmath as mp
 import numpy as np
@@ -18,9 +19,11 @@ from dptally.accounting.certified.lattice_grid import common_length, layouts, st
 from dptally.accounting.certified.lattice_plan import TILTS, Outline
 from dptally.accounting.certified.lattice_terms import Factor, convolve
 from dptally.accounting.certified.spread import Table, point_spread, upper_spread
+from dptally.errors import Unanswerable
 from dptally.law import Composition, Law
 from dptally.law.adjacency import Side
 from dptally.mechanisms.atomic_law import AtomicLaw
+from dptally.mechanisms.discrete_gaussian import DiscreteGaussianLaw
 from dptally.mechanisms.gaussian import GaussianLaw
 from dptally.mechanisms.laplace import LaplaceLaw
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
@@ -329,3 +332,93 @@ def test_point_masses_move_by_no_more_than_is_recorded() -> None:
     spread = point_spread(np.array([0.1, 0.3]), np.array([0.5, 0.5]), 0.1, 0.1)
     assert spread.blur == 0
     assert spread.shift < 1e-14
+
+
+def test_point_masses_too_far_from_their_nodes_leave_no_lower_bound() -> None:
+    """With a few nodes in all the divided masses spread by more than one nat: only the upper bound is
+    left."""
+    composition = Composition.of([(TwoPointLaw.of_guarantee(30.0), 1), (TwoPointLaw.of_guarantee(31.7), 1)])
+    low, high = lattice.log_delta(composition, 40.0, effort=1e-4)
+    with mp.workdps(40):
+        assert holds((low, high), atoms_log_delta([response_atoms(30.0), response_atoms(31.7)], 40.0))
+    assert low == -math.inf
+
+
+def test_broken_masses_and_terms_give_the_trivial_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    composition = laplace(0.5, 3)
+    bracket = lattice._bracket(layouts(composition, -40.0, 0.0), 0.01, lambda _: 0.7, 1.0)
+    assert bracket is not None
+    nan = replace(bracket.upper.terms[0], log_mass=math.nan)
+    assert replace(bracket.upper, terms=(nan,)).log_bound(0.7) == 0.0
+    assert bracket.lower is not None
+    assert replace(bracket.lower, terms=(nan,)).log_bound(0.7) == -math.inf
+    spoiled = replace(bracket.upper.terms[0], node_values=np.full(5, math.nan), start=-10)
+    assert replace(bracket.upper, terms=(spoiled,)).log_bound(0.7) <= 0.0
+    assert replace(bracket.lower, terms=()).log_bound(0.7) == -math.inf
+    assert replace(bracket.lower, terms=(), blur=0.01).log_bound(0.7) == -math.inf
+    monkeypatch.setattr(
+        lattice, "upper_spread", lambda table: replace(upper_spread(table), masses=np.full(3, math.inf))
+    )
+    assert lattice.log_delta(composition, 0.7) == (-math.inf, 0.0)
+    assert lattice.epsilon(composition, -3.0)[0] == 0.0
+    assert lattice.epsilon(composition, -3.0)[1] >= 1.5
+
+
+def test_the_terms_left_over_are_bounded_or_refused() -> None:
+    spread = upper_spread(Table.of(SampledGaussianLaw(0.02, 1.0, Side.REMOVE), math.log1p(-0.02), 2e-3, 2500))
+    plan = Outline.of([(spread, 5)]).plan(1.0)
+    factor = Factor(spread, 5, 150)
+    rest = lattice._rest([factor], replace(plan, rest=4.0), 2)
+    assert rest is not None
+    at = 1.0 - 5 * spread.offset
+    total = 0.0
+    for jumps in range(2, 6):
+        term = convolve([factor], jumps, 4.0, (at, at), TILTS, 1 << 18)
+        assert term is not None
+        low, _, scale = term.bounds(at)
+        total += low * math.exp(scale)
+    assert math.log(total) <= rest[0] - rest[1] * at
+    assert lattice._rest([factor], replace(plan, rest=4.0), 6) is None  # six jumps in five steps
+    extreme = lattice._rest([factor], replace(plan, rest=4000.0), 2)
+    assert extreme is not None
+    assert extreme[0] == math.inf
+    hollow = Factor(replace(spread, masses=np.where(np.arange(2501) < 150, 0.0, spread.masses)), 5, 150)
+    empty = lattice._rest([hollow], replace(plan, rest=4.0), 2)
+    assert empty is not None
+    assert empty[0] == math.inf
+    assert convolve([hollow], 1, 4.0, (at, at), TILTS, 1 << 18) is None
+    bare = Factor(replace(spread, masses=np.where(np.arange(2501) < 150, spread.masses, 0.0)), 5, 150)
+    assert lattice._rest([bare], replace(plan, rest=4.0), 2) is None
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 5.0, 12.0])
+def test_a_lattice_without_end(epsilon: float) -> None:
+    """Three discrete Gaussians: atoms() lists only the likely ones, the upper bound must hold beyond them as
+    well."""
+    with mp.workdps(50):
+        weights = {k: mp.exp(-(mp.mpf(k) ** 2) / 8) for k in range(-70, 71)}
+        whole = mp.fsum(weights.values())
+        total: dict[int, mp.mpf] = {0: mp.mpf(1)}
+        for _ in range(3):
+            following: dict[int, mp.mpf] = {}
+            for a, p in total.items():
+                for b, q in weights.items():
+                    following[a + b] = following.get(a + b, mp.mpf(0)) + p * q / whole
+            total = following
+        # the loss of one draw k is (1 - 2k)/8
+        losses = {k: mp.mpf(3 - 2 * k) / 8 for k in total}
+        truth = mp.log(
+            mp.fsum(p * -mp.expm1(epsilon - losses[k]) for k, p in total.items() if losses[k] > epsilon)
+        )
+    bounds = lattice.log_delta(Composition(((DiscreteGaussianLaw(2.0, 1), 3),)), epsilon)
+    assert holds(bounds, truth)
+    assert bounds[1] - bounds[0] < 1e-9
+
+
+def test_a_law_that_cannot_list_its_atoms_is_taken_by_its_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> tuple[tuple[float, float], ...]:
+        raise Unanswerable("too many")
+
+    monkeypatch.setattr(LaplaceLaw, "atoms", refuse)
+    bounds = lattice.log_delta(laplace(0.5, 10), 3.0, effort=0.1)
+    assert holds(bounds, mp.log(mp.mpf("0.0318591134251152142984994809366")))

@@ -5,13 +5,10 @@ With atoms low < high of probabilities a, b (a + b = 1 - infinity mass =: m) and
     delta(eps) = sum over k of C(n, k) a^(n-k) b^k (1 - exp(eps - x_k))+ ,   x_k = n low + k (high - low).
 
 Positive terms only. The binomial probabilities come from Loader's saddle-point form [Loader 2000, Fast and
-accurate
-computation of binomial probabilities]: with p = b/m, D(u) = u log u + 1 - u and S(n) = log n! - (n + 1/2)
-log n + n
-- log(2 pi)/2,
+accurate computation of binomial probabilities]: with p = b/m, D(u) = u log u + 1 - u and S(n) = log n! - (n +
+1/2) log n + n - log(2 pi)/2,
 
-    log pmf(k) = S(n) - S(k) - S(n-k) - n p D(k / (n p)) - n q D((n-k) / (n q)) + log(n / (2 pi k (n-k))) / 2
-    ,
+    log pmf(k) = S(n) - S(k) - S(n-k) - n p D(k / (n p)) - n q D((n-k) / (n q)) + log(n / (2 pi k (n-k))) / 2,
 
 whose rounding is relative to the two deviances instead of to log n!. docs/certificates-lattice.md, section 8.
 """
@@ -25,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
+from dptally.accounting.certified.spread import listed_atoms
 from dptally.law import Composition
 from dptally.numerics.rounding import EPS, Floats
 
@@ -177,7 +175,7 @@ def two_valued(composition: Composition) -> TwoValued | None:
     if len(composition.parts) != 1:
         return None
     law, count = composition.parts[0]
-    atoms = law.atoms()
+    atoms = listed_atoms(law)
     if len(atoms) != 2 or not atoms[0][0] < atoms[1][0] or min(atoms[0][1], atoms[1][1]) <= 0:
         return None
     doubt = abs(math.fsum((1.0, -law.infinity_mass, -atoms[0][1], -atoms[1][1])))

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dptally.accounting.certified.spread import listed_atoms
 from dptally.law import Composition, Law
 from dptally.numerics.rounding import EPS, Floats
 
@@ -30,6 +31,9 @@ class Layout:
     first: float  # lowest point mass, or the loss below which nothing matters
     last: float  # largest finite loss, or the loss above which the profile is below the floor
     trimmed: bool  # losses below ``first`` are likely, but do not matter at the tilt in question
+    periodic: bool = (
+        False  # all of the mass lies on first + base * integer: no step smaller than base is needed
+    )
 
     @property
     def length(self) -> float:
@@ -39,8 +43,7 @@ class Layout:
         """Where node 0 lies, and from which node on the lower measure has mass.
 
         The upper measure needs a node at or below the smallest loss, the lower one a node at the mean of all
-        that lies left
-        of its second node.
+        that lies left of its second node.
         """
         if self.positions.size and (self.discrete or self.base is not None):
             return float(self.positions[0]), 0
@@ -58,25 +61,41 @@ def layouts(composition: Composition, log_floor: float, tilt: float) -> list[Lay
 
 
 def _layout(law: Law, count: int, log_floor: float, tilt: float) -> Layout:
-    atoms = np.array(law.atoms(), dtype=np.float64).reshape(-1, 2)
+    atoms = np.array(listed_atoms(law), dtype=np.float64).reshape(-1, 2)
     positions, masses = atoms[:, 0], atoms[:, 1]
     missing = 1.0 - law.infinity_mass - math.fsum(masses)
-    discrete = bool(positions.size) and missing <= EPS * (4 + 4 * positions.size)
-    base = common_length(np.diff(positions)) if positions.size > 1 else None
-    if discrete:
+    complete = bool(positions.size) and missing <= EPS * (4 + 4 * positions.size)
+    base = _spacing(positions) if positions.size > 1 else None
+    lowest = float(positions[0]) if positions.size else 0.0
+    bounded = math.isfinite(law.supremum) and math.isfinite(law.infimum)
+    if complete and bounded:
         return Layout(
-            law, count, positions, masses, True, base, float(positions[0]), float(positions[-1]), False
+            law, count, positions, masses, True, base, lowest, float(positions[-1]), False, base is not None
         )
     last = law.supremum if math.isfinite(law.supremum) else _right_end(law, log_floor)
-    if positions.size and base is not None and abs(positions[0] - law.infimum) <= 1e-12 * abs(law.infimum):
-        return Layout(law, count, positions, masses, False, base, float(positions[0]), last, False)
+    if complete and base is not None:  # a lattice without end: only its likely points are listed
+        last = lowest + base * max(1, math.ceil((last - lowest) / base))
+        return Layout(law, count, positions, masses, False, base, lowest, last, False, True)
+    if positions.size and base is not None and abs(lowest - law.infimum) <= 1e-12 * abs(law.infimum):
+        return Layout(law, count, positions, masses, False, base, lowest, last, False)
     first, trimmed = _left_end(law, tilt)
     return Layout(law, count, positions, masses, False, None, first, last, trimmed)
 
 
+def _spacing(positions: Floats) -> float | None:
+    """The common length of the gaps: their mean where they are all equal, to the rounding of the
+    positions."""
+    even = float(positions[-1] - positions[0]) / (positions.size - 1)
+    if np.max(np.abs(positions[0] + even * np.arange(positions.size) - positions)) <= 1e-14 * np.max(
+        np.abs(positions)
+    ):
+        return even
+    return common_length(np.diff(positions))
+
+
 def common_length(gaps: Sequence[float] | Floats) -> float | None:
-    """A length of which all gaps are whole multiples (to 1e-13 relative), at least 1/64 of the smallest;
-    None if there is none."""
+    """A length of which all gaps are whole multiples (to 1e-13 relative), at least 1/64 of the smallest; None
+    if there is none."""
     values = [float(gap) for gap in gaps if gap > 0 and math.isfinite(gap)]
     if not values:
         return None
@@ -100,6 +119,8 @@ def step_for(rows: Sequence[Layout], wanted: float) -> float:
     if not bases:
         return wanted
     together = common_length([base for base, _ in bases])
+    if together is not None and all(row.periodic for row in rows):
+        return together
     if together is None or together < wanted / 16:
         together = max(bases, key=lambda pair: pair[1])[0]
     return together / max(1, math.ceil(together / wanted * (1 - 1e-12)))

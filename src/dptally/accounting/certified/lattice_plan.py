@@ -1,10 +1,9 @@
 """Where to cut, how to tilt: choices that may be sloppy, because any choice gives a certified answer.
 
 Moments are taken of the lattice measures gathered into a few thousand bins. The size of a term with tilt
-theta is about
-exp(K(theta) - theta eps) / (theta (1 + theta)); where the sum over terms after a cut is much smaller than
-without one, a
-single rare loss carries delta (the big-jump regime) and the measures are cut into light and heavy pieces.
+theta is about exp(K(theta) - theta eps) / (theta (1 + theta)); where the sum over terms after a cut is much
+smaller than without one, a single rare loss carries delta (the big-jump regime) and the measures are cut into
+light and heavy pieces.
 """
 
 from __future__ import annotations

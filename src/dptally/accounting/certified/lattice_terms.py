@@ -1,13 +1,10 @@
-"""Tilted convolution powers of lattice measures, with a bound on everything that floats and the finite
-window do.
+"""Tilted convolution powers of lattice measures, with a bound on everything that floats and the finite window
+do.
 
 One term is the part of a composed measure in which exactly ``jumps`` of the losses come from the heavy
-pieces:
-the coefficient of z^jumps in prod_j (light_j + z heavy_j)^count_j. With no cut there is one term and no
-heavy piece.
-Each term has its own tilt, so that everything is relative to its own exp(K - theta eps).
-docs/certificates-lattice.md,
-sections 5 and 6.
+pieces: the coefficient of z^jumps in prod_j (light_j + z heavy_j)^count_j. With no cut there is one term and
+no heavy piece. Each term has its own tilt, so that everything is relative to its own exp(K - theta eps).
+docs/certificates-lattice.md, sections 5 and 6.
 """
 
 from __future__ import annotations
@@ -84,8 +81,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """delta(eps) = exp(log_mass - theta eps) G(eps) with G(x_i) = ``node_values`` -/+ ``error`` at x_i =
-    step (start + i).
+    """delta(eps) = exp(log_mass - theta eps) G(eps) with G(x_i) = ``node_values`` -/+ ``error`` at x_i = step
+    (start + i).
 
     ``slack`` is a relative error on top (masses, tilts, sums). Positions are relative to the sum of the
     offsets.
@@ -169,8 +166,7 @@ def convolve(
     positions).
 
     ``tilts``: where moments may be taken to bound what lies outside the window. None if no such term exists
-    or the
-    window would pass ``most`` nodes by more than the tail can excuse.
+    or the window would pass ``most`` nodes by more than the tail can excuse.
     """
     step = factors[0].spread.step
     pieces = [factor.pieces() for factor in factors]
@@ -222,8 +218,7 @@ def convolve(
     )
 
 
-# -- the coefficient of z^jumps
-# ------------------------------------------------------------------------------------
+# -- the coefficient of z^jumps --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,8 +356,7 @@ def _product(a: list[_Ball | None], b: list[_Ball | None]) -> list[_Ball | None]
     return out
 
 
-# -- the window
-# ----------------------------------------------------------------------------------------------------
+# -- the window ------------------------------------------------------------------------------------------
 
 
 def _window(
@@ -429,18 +423,16 @@ def _good_size(n: int) -> int:
     return best
 
 
-# -- errors of the transforms, as seen by the payoff
-# -----------------------------------------------------------------
+# -- errors of the transforms, as seen by the payoff -----------------------------------------------------
 
 
 def _payoff_weighted(error: Floats, size: int, step: float, theta: float, room: float) -> float:
     """(1/N) sum of error_k |payoff transform_k| over all N frequencies, for any eps at least ``room`` before
     the end.
 
-    For psi_i = exp(-theta d_i)(1 - exp(-d_i)), d_i = x_i - eps > 0, over all nodes to the right,
-    |transform| <= step/|b| (1/|a| + 1) with a = 1 - exp(-(theta - iu) step), b the same with theta + 1; what
-    lies
-    beyond the window takes away at most exp(-theta room) (1/|a| + 1/|b|) (section 5).
+    For psi_i = exp(-theta d_i)(1 - exp(-d_i)), d_i = x_i - eps > 0, over all nodes to the right, |transform|
+    <= step/|b| (1/|a| + 1) with a = 1 - exp(-(theta - iu) step), b the same with theta + 1; what lies beyond
+    the window takes away at most exp(-theta room) (1/|a| + 1/|b|) (section 5).
     """
     half = np.sin(np.pi * np.arange(len(error)) / size)
     first = np.hypot(-math.expm1(-theta * step), 2 * math.exp(-0.5 * theta * step) * half)
@@ -453,8 +445,7 @@ def _backward(
     transform: Complexes, values: Floats, size: int, step: float, theta: float, peak: float
 ) -> float:
     """What an inverse transform of relative error 1 could do to the sum with the payoff: the smaller of a
-    maximum and a
-    Euclidean norm bound."""
+    maximum and a Euclidean norm bound."""
     total = 1 / (step * theta * (1 + theta)) + peak  # sum of the payoff over the nodes
     mean = 2 * float(np.abs(transform).sum()) / size
     euclid = math.sqrt(float((values * values).sum())) * 1.01 + mean * 1e-3

@@ -2,16 +2,11 @@
 the true one.
 
 Write C(y) = E[(1 - y X)+; L < inf] with X = exp(-L) and y = exp(x): the profile of a loss as a convex,
-decreasing function
-of y. For independent losses C_{1+2}(y) = E[C_1(y X_2)], so a measure whose C lies above (below) keeps that
-order in every
-composition: no other property of the measure matters. Masses are therefore built without care, by second
-differences of
-the law's profile, and then *certified*: the profile of the floats that came out is summed in positive
-arithmetic, compared
-with the law's own bounds, and the masses are scaled until it lies on the right side.
-docs/certificates-lattice.md,
-sections 2 to 4.
+decreasing function of y. For independent losses C_{1+2}(y) = E[C_1(y X_2)], so a measure whose C lies above
+(below) keeps that order in every composition: no other property of the measure matters. Masses are therefore
+built without care, by second differences of the law's profile, and then *certified*: the profile of the
+floats that came out is summed in positive arithmetic, compared with the law's own bounds, and the masses are
+scaled until it lies on the right side. docs/certificates-lattice.md, sections 2 to 4.
 """
 
 from __future__ import annotations
@@ -23,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dptally.errors import Unanswerable
 from dptally.law import Law
 from dptally.numerics.rounding import EPS, Floats
 
@@ -33,6 +29,7 @@ __all__ = [
     "Spread",
     "Table",
     "combined",
+    "listed_atoms",
     "lower_spread",
     "point_spread",
     "profile_at_nodes",
@@ -41,6 +38,7 @@ __all__ = [
 ]
 
 ATOM_ERROR = 64 * EPS  # relative error allowed to the probability of a stated point mass
+POSITION_ERROR = 64 * EPS  # relative error allowed to its position
 BLOCK = 256  # suffix sums run over blocks of this length
 SUBCELLS = 2  # profile values per cell that the lower measure looks at
 
@@ -49,11 +47,10 @@ SUBCELLS = 2  # profile values per cell that the lower measure looks at
 class Spread:
     """Masses ``masses[j] * exp(-tilt * step * j)`` at ``offset + step * j``, times exp(log_factor).
 
-    ``log_beyond``: log of the mass moved to +inf (upper measures). ``shift``: how far a true position may
-    lie from the
-    stated one. ``mass_error``: relative error of the masses as they stand. ``blur``: the variance of a
-    Gaussian that
-    dominates what was done to point masses between nodes (section 7); 0 where they lie on nodes.
+    ``log_beyond``: log of the mass moved to +inf (upper measures). ``shift``: how far a true position may lie
+    from the stated one. ``mass_error``: relative error of the masses as they stand. ``blur``: the variance of
+    a Gaussian that dominates what was done to point masses between nodes (section 7); 0 where they lie on
+    nodes.
     """
 
     offset: float
@@ -88,7 +85,7 @@ def suffix_sums(values: Floats, rate: float) -> Floats:
     (section 3).
     """
     n = len(values)
-    block = BLOCK if rate * BLOCK <= 500 else max(1, int(500 / rate))
+    block = BLOCK if rate * BLOCK <= 250 else max(1, int(250 / rate))
     rows = -(-n // block)
     padded = np.zeros(rows * block)
     padded[:n] = values
@@ -106,23 +103,20 @@ def suffix_sums(values: Floats, rate: float) -> Floats:
 
 
 def suffix_error(n: int, rate: float = 0.0) -> float:
-    """Relative error of :func:`suffix_sums` for nonnegative values: one rounding per addition and eight per
-    weight.
+    """Relative error of :func:`suffix_sums` for nonnegative values (section 3).
 
-    The exponents rate * k are at most ``rate * BLOCK`` (or 500) inside a block and rate * n over all carries.
+    One rounding per addition, and per weight exp(-rate k) the rounding of its exponent: rate * block twice
+    inside a block, rate * n over all carries.
     """
-    return (
-        EPS * (BLOCK + n / BLOCK + 12 + min(rate * BLOCK, 500.0) + rate * BLOCK)
-        if rate * BLOCK <= 500
-        else EPS * (n + 1200)
-    )
+    block = BLOCK if rate * BLOCK <= 250 else max(1, int(250 / rate))
+    return EPS * (block + 2 * n / block + 16 + 2 * rate * block + rate * n)
 
 
 def profile_at_nodes(masses: Floats, step: float, tilt: float) -> Floats:
     """exp(tilt x_i) C(exp(x_i)) of the measure ``masses * exp(-tilt x)`` at its own nodes x_i = step * i.
 
-    C_i - C_{i+1} = (e^step - 1) D_i with D_i = sum over j > i of p_j exp(x_i - x_j): two suffix sums,
-    nothing cancels.
+    C_i - C_{i+1} = (e^step - 1) D_i with D_i = sum over j > i of p_j exp(x_i - x_j): two suffix sums, nothing
+    cancels.
     """
     n = len(masses)
     later = np.zeros(n)
@@ -140,8 +134,7 @@ def point_spread(positions: Floats, masses: Floats, offset: float, step: float) 
     stays.
 
     A mass at distance a above its lower node gives the share (1 - e^-a) / (1 - e^-step) to the upper node;
-    the pair of
-    shares is dominated by a Gaussian of variance pi/8 step^2 (section 7).
+    the pair of shares is dominated by a Gaussian of variance pi/8 step^2 (section 7).
     """
     place = (positions - offset) / step
     index = np.rint(place).astype(np.int64)
@@ -153,13 +146,14 @@ def point_spread(positions: Floats, masses: Floats, offset: float, step: float) 
     out = np.zeros(int(index.max()) + 2)
     np.add.at(out, index, masses * (1 - share))
     np.add.at(out, index + 1, masses * share)
-    shift = 2 * float(np.max(np.where(between, 0.0, gap))) + 8 * EPS * float(
+    shift = 2 * float(np.max(np.where(between, 0.0, gap))) + POSITION_ERROR * float(
         np.max(np.abs(positions)) + abs(offset)
     )
     # the shares are as uncertain as the distances: that is a shift of the point mass, which is covered
     # already
     blur = math.pi / 8 * step * step if between.any() else 0.0
-    return Spread(offset, step, out, shift=shift, mass_error=ATOM_ERROR + 16 * EPS, blur=blur)
+    error = ATOM_ERROR + EPS * (16 + 4 * float(np.max(np.abs(np.log(masses[masses > 0])))))
+    return Spread(offset, step, out, shift=shift, mass_error=error, blur=blur)
 
 
 def combined(parts: Sequence[tuple[Spread, int]]) -> Spread:
@@ -204,11 +198,11 @@ class Table:
         lower, upper = law.log_profile(points.astype(np.float64))
         shift = 2 * EPS * max(abs(points[0]), abs(points[-1]))  # two roundings of a node
         bends = []
-        for loss, mass in law.atoms():
+        for loss, mass in listed_atoms(law):
             k = round((loss - offset) / (step / SUBCELLS))
             gap = abs(offset + (step / SUBCELLS) * k - loss)
             if 0 <= k <= cells * SUBCELLS and gap <= 1e-9 * step:
-                shift = max(shift, 2 * gap + 8 * EPS * abs(loss))
+                shift = max(shift, 2 * gap + POSITION_ERROR * abs(loss))
                 bends.append((k, mass * (1 - ATOM_ERROR)))
         for k, _ in bends:  # dC/dx >= -e^x: room for the mass to lie anywhere within ``shift`` of its node
             if lower[k] > -math.inf:
@@ -237,6 +231,15 @@ class Table:
             bends,
             self.shift,
         )
+
+
+def listed_atoms(law: Law) -> tuple[tuple[float, float], ...]:
+    """The point masses that the law can list: those that are missing make the lower measure less sharp, not
+    wrong."""
+    try:
+        return law.atoms()
+    except Unanswerable:
+        return ()
 
 
 def upper_spread(table: Table) -> Spread:
@@ -269,14 +272,12 @@ def lower_spread(table: Table, *, trimmed: bool = False) -> Spread | None:
     """A lattice measure with a profile certainly below the law's, also second order in the step (section 4).
 
     Chords lowered by the depth c to which the profile can sag below them, then made convex by taking the
-    greatest convex
-    minorant (clipping negative masses instead would be invalid). Losses below node 0 are gathered into it,
-    or left out
-    altogether (``trimmed``). None where no positive measure passes the check.
+    greatest convex minorant (clipping negative masses instead would be invalid). Losses below node 0 are
+    gathered into it, or left out altogether (``trimmed``). None where no positive measure passes the check.
     """
     step, cells = table.step, table.cells
-    # gathering is right only if the mass left of node 0 is close to it: else the total-mass line is far
-    # below C
+    # gathering is right only if the mass left of node 0 is close to it: else the total-mass line is far below
+    # C
     near = max(math.exp(float(table.lower[0])) - 4 * math.expm1(step), 1e-300)
     trimmed = trimmed or not _total_mass_line(table)[1] > math.log(near)
     view = _Cells.of(table)
@@ -362,9 +363,8 @@ def _masses(curve: Floats, step: float, log_top: float, tilt: float) -> Floats:
     """Tilted masses of the greatest convex minorant of (0, e^log_top) and the points (e^{x_j}, e^{curve_j}).
 
     The curve is -inf (zero) from some node on. A point above the chord of two others is never on the
-    minorant, so all
-    points above the chord of their neighbours are dropped at once; where that takes many rounds a stack
-    finishes.
+    minorant, so all points above the chord of their neighbours are dropped at once; where that takes many
+    rounds a stack finishes.
     """
     keep = np.flatnonzero(curve > -math.inf)
     end = int(keep[-1]) + 1
@@ -453,7 +453,8 @@ class _Cells:
         # subcell i runs from column i + 1 to column i + 2
         fall_left = (low[:, 1 : m + 1] - up[:, :m]) / rise[:m]
         # the very first secant starts at y = 0, where C is the total mass
-        fall_left[0, 0] = low[0, 1] - math.exp(min(_log_mass(table.law) - ref[0, 0], 700))
+        before = _log_mass(table.law) - ref[0, 0]
+        fall_left[0, 0] = low[0, 1] - math.exp(min(before, 700))
         fall_right = (up[:, 3 : m + 3] - low[:, 2 : m + 2]) / rise[2 : m + 2]
         # a point mass p on a subnode bends C there by p / y: the secants beyond it may be turned by as much
         # (section 4)
@@ -464,8 +465,16 @@ class _Cells:
                 fall_right[(k - 1) // m, (k - 1) % m] -= (
                     mass / y[(k - 1) % m + 2] / math.exp(ref[(k - 1) // m, 0])
                 )
-        left = low[:, 2 : m + 2] - fall_right * rise[1 : m + 1]
-        right = low[:, 1 : m + 1] + fall_left * rise[1 : m + 1]
+        width = rise[1 : m + 1]
+        left = low[:, 2 : m + 2] - fall_right * width
+        right = low[:, 1 : m + 1] + fall_left * width
+        # a rounding of each operand, downwards; a line that is lower still is valid too
+        left -= 16 * EPS * (low[:, 2 : m + 2] + np.abs(fall_right) * width)
+        right -= 16 * EPS * (low[:, 1 : m + 1] + up[:, :m])
+        steep = table.upper[index[:, 0]] - ref[:, 0] > 700  # where up was cut off to stay finite
+        right[steep, 0] = -1e300
+        if before > 700:
+            right[0, 0] = -1e300
         return cls(base, (y[1 : m + 2] - 1.0) / (y[m + 1] - 1.0), low[:, 1 : m + 2], left, right)
 
     def chord(self) -> Floats:
@@ -479,8 +488,7 @@ class _Cells:
         """A line below C in each subcell, about parallel to ``line``: its values at the left and right end.
 
         For 0 <= a <= 1 the mixture a * left secant + (1 - a) * right secant is affine and below C; any a is
-        valid. It is
-        taken so that the mixture is not negative at the right end, where ``line`` may be zero.
+        valid. It is taken so that the mixture is not negative at the right end, where ``line`` may be zero.
         """
         low_left, low_right, left, right = (
             self.low[rows, :-1],
@@ -524,8 +532,7 @@ class _Cells:
 
     def close(self, curve: Floats) -> None:
         """End the curve at zero inside its support: from the first node that is not positive the curve is
-        zero, and the
-        value before it is lowered until the last line passes below C."""
+        zero, and the value before it is lowered until the last line passes below C."""
         dead = np.flatnonzero(~(curve > -math.inf))
         end = int(dead[0]) if dead.size else len(curve) - 1
         while end > 1:
