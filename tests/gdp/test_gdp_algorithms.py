@@ -69,7 +69,7 @@ def test_staircases_enclose_the_transform(m, steps):
     assert band.upper.max() - band.lower.max() <= np.sqrt(2 * np.pi) * 1.5 / steps + 1e-12
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(st.floats(0.05, 6.0), st.floats(0.02, 1.0))
 def test_measure_contains_the_maximum(reach, rate):
     mechanism = dp.PoissonSampled(dp.Laplace(scale=1.0, sensitivity=reach), rate)

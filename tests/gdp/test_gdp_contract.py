@@ -107,7 +107,8 @@ def test_renyi_only_guarantees_have_no_transform():
     for m in (dp.ZCDP(0.5), dp.RenyiDP([2.0], [0.1]), dp.ZCDP(0.5) + LAPLACE):
         with pytest.raises(Unanswerable, match=r"dp\.Profile"):
             gdp.measure(m)
-    bound = gdp.measure(dp.Profile(dp.ZCDP(0.5).delta), head=10.0)
+    implied = gdp.Curve(dp.ZCDP(0.5).delta, convex=True)  # what lies between two guarantees is implied by both
+    bound = gdp.measure(implied, head=10.0)
     assert bound.mu.upper > 1.0  # 1-GDP is 0.5-zCDP, so an implied mu cannot be smaller
 
 
@@ -204,3 +205,29 @@ def test_a_head_lies_between_the_two_mechanisms_of_the_paper():
     assert head.left_out == pytest.approx(0.0015372, abs=1e-7)
     failing = (1 - head.left_out) * dp.GaussianDP(1.0).delta(4.0) + head.left_out
     assert failing == pytest.approx(0.0015842, abs=1e-7)
+
+
+def test_sampled_curves():
+    curve = gdp.laplace(0.5).sampled(0.5)
+    for epsilon in (0.0, 0.3, 1.2, 1.4):
+        exact = dp.PoissonSampled(LAPLACE, 0.5).delta(epsilon)
+        assert exact * (1 - 1e-12) <= curve.delta(epsilon) <= exact * (1 + 1e-9) + 1e-15
+    assert 0.97827839 < gdp.measure(curve).mu.upper < 0.97828
+    for rate in (0.0, 1.5, math.nan):
+        with pytest.raises(InvalidArgument, match="rate"):
+            gdp.laplace(0.5).sampled(rate)
+    with pytest.raises(Unanswerable, match="ADD_REMOVE"):
+        gdp.rate_for(gdp.laplace(0.5), 1.0, adjacency=dp.REPLACE)
+    unbounded = gdp.refined(gdp.noisy_sgd(2.0, 1.0, 2.0)).sampled(0.1)
+    assert unbounded.tail_limit == pytest.approx(math.sqrt(0.5))
+    with pytest.raises(Unanswerable, match="head"):
+        gdp.measure(unbounded)
+
+
+def test_a_supremum_in_the_limit_is_refused_or_exact():
+    """REPLACE: the tail's own mu is not known exactly, and the transform rises towards it."""
+    sampled = dp.PoissonSampled(dp.Gaussian(2.0), 0.3, dp.REPLACE)
+    with pytest.raises(Unanswerable, match="limit of large epsilon"):
+        gdp.measure(sampled)
+    assert gdp.measure(sampled, head=2.0).mu.width <= 1e-6
+    assert gdp.algorithm_one(dp.ApproxDP(1.0, 1.0), 1.0).lower == math.inf

@@ -59,3 +59,10 @@ def test_gaussians_have_no_regret():
     assert found.regret.upper < 1e-4
     assert gdp.summary(dp.GaussianDP(0.0)).regret == dp.Interval(0.0, 0.0)
     assert gdp.summary(dp.ApproxDP(1.0, 0.1)).regret == dp.Interval(0.0, 1.0)
+
+
+def test_tradeoffs_for_a_plot():
+    found = gdp.summary(dp.Laplace(0.5))
+    true, gaussian = found.tradeoff(np.array([0.01, 0.1, 0.5]))
+    assert (gaussian <= true + 1e-12).all()
+    assert gaussian[2] > 0.03  # Phi(-1.8009)

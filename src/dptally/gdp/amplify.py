@@ -127,13 +127,7 @@ def rate_for(m: Profiled, mu: float, head: float | None = None, adjacency: Adjac
     while low > _SMALLEST_RATE and not reaches(low):
         low *= 0.5
     if not low > _SMALLEST_RATE:
-        hint = (
-            "ask on a head, for example head=20" if head is None else "no rate above 1e-12 lowers it that far"
-        )
-        raise CannotCalibrate(
-            f"no sampling rate makes {inner!r} {mu:.6g}-GDP: the tail keeps its own mu; {hint}"
-        )
+        hint = "ask on a head, for example head=20" if head is None else "no rate above 1e-12 lowers it that far"
+        raise CannotCalibrate(f"no sampling rate makes {inner!r} {mu:.6g}-GDP: the tail keeps its own mu; {hint}")
     rate = last_true(reaches, low, 2.0 * low, _RATE_TOLERANCE)
-    return Rate(
-        rate, min(1.0, rate * (1.0 + 2 * _RATE_TOLERANCE)), PoissonSampled(inner, rate, adjacency), whole
-    )
+    return Rate(rate, min(1.0, rate * (1.0 + 2 * _RATE_TOLERANCE)), PoissonSampled(inner, rate, adjacency), whole)

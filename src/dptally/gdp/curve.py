@@ -122,9 +122,7 @@ class Curve:
 
         def delta(epsilon: float) -> float:
             # the inner epsilon is rounded down, where delta is larger
-            grown = (
-                epsilon - math.log(rate) + math.log1p((rate - 1.0) * math.exp(-epsilon)) if epsilon > 1 else 0
-            )
+            grown = epsilon - math.log(rate) + math.log1p((rate - 1.0) * math.exp(-epsilon)) if epsilon > 1 else 0
             inner = grown if epsilon > 1 else math.log1p(math.expm1(epsilon) / rate)
             return min(1.0, up(rate * self.delta(max(down(inner, 16), 0.0)), 2))
 

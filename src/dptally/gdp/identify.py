@@ -73,9 +73,7 @@ def identify(m: Profiled) -> Identification:
         return Identification(Verdict.NOT_GDP, None, math.inf, math.inf, text)
     if tail.limit == Interval(0.0, 0.0) or tail.shape is not None or tail.enough < math.inf:
         return Identification(Verdict.GDP, tail.limit, tail.enough, math.inf, tail.reason)
-    return Identification(
-        Verdict.HEAD_ONLY, tail.limit, math.inf, 0.0, f"{tail.reason}; measure it on a head"
-    )
+    return Identification(Verdict.HEAD_ONLY, tail.limit, math.inf, 0.0, f"{tail.reason}; measure it on a head")
 
 
 def _of_curve(curve: Curve) -> Identification:

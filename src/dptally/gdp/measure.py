@@ -137,9 +137,7 @@ def _on_head(m: Profiled, view: View, tail: Tail, head: float, tolerance: float)
     if covered:
         return Measurement(mu, math.inf, 0.0, found.at, tail.reason, found.points, m)
     left_out = delta_mu(mu.upper, head) if mu.upper < 1e100 else 1.0
-    return Measurement(
-        mu, head, left_out, found.at, f"not looked at beyond the head {head:.6g}", found.points, m
-    )
+    return Measurement(mu, head, left_out, found.at, f"not looked at beyond the head {head:.6g}", found.points, m)
 
 
 def _with_tail(m: Profiled, view: View, tail: Tail, tolerance: float) -> Measurement:
@@ -186,9 +184,7 @@ def algorithm_one(m: Profiled, head: float, tolerance: float = 1e-3) -> Interval
     head, tolerance = checks.positive("head", head), checked_tolerance(tolerance)
     steps = math.ceil(math.sqrt(8 * math.pi) * head / tolerance) + 1
     if steps > MOST_STEPS:
-        raise InvalidArgument(
-            "tolerance", f"such that at most {MOST_STEPS} steps are needed", tolerance, "use measure"
-        )
+        raise InvalidArgument("tolerance", f"such that at most {MOST_STEPS} steps are needed", tolerance, "use measure")
     x = np.arange(steps + 1, dtype=np.float64) * (head / steps)
     low, high = view_of(m).log_delta(x)
     order = np.random.default_rng(0).permutation(steps)

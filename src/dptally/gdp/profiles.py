@@ -140,9 +140,7 @@ def laplace(scale: float, sensitivity: float = 1.0) -> Curve:
     """
     scale, sensitivity = checks.positive("scale", scale), checks.positive("sensitivity", sensitivity)
     reach = quotient(sensitivity, scale)[1]
-    return Curve(
-        lambda e: up(-math.expm1(0.5 * (e - reach)), 2), f"Laplace {reach:.6g}", zero_from=reach, convex=True
-    )
+    return Curve(lambda e: up(-math.expm1(0.5 * (e - reach)), 2), f"Laplace {reach:.6g}", zero_from=reach, convex=True)
 
 
 def noisy_sgd(a: float, b: float, sigma: float) -> Curve:
@@ -189,6 +187,4 @@ def icea(messages: float, users: float) -> Curve:
         raise InvalidArgument("users", "at least 1", users)
     constant = up(users * math.exp(-messages / 10.0), 4)
     # c / log x is convex in x
-    return Curve(
-        lambda e: min(1.0, up(constant / e)) if e > 0 else 1.0, "ICEA", math.inf, convex_refined=True
-    )
+    return Curve(lambda e: min(1.0, up(constant / e)) if e > 0 else 1.0, "ICEA", math.inf, convex_refined=True)

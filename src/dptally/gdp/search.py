@@ -69,9 +69,7 @@ class _Cells:
         )
 
 
-def largest(
-    view: View, head: float, tolerance: float, floor: float = 0.0, ceiling: float = math.inf
-) -> Found:
+def largest(view: View, head: float, tolerance: float, floor: float = 0.0, ceiling: float = math.inf) -> Found:
     """Bounds of the supremum of G on [0, head] and ``floor``, within ``tolerance`` where the profile allows
     it.
 
@@ -183,9 +181,7 @@ def _by_tangent(top: float, cells: _Cells) -> tuple[NDArray[np.bool_], Floats]:
         finite_b = np.where(np.isfinite(cells.high_b), np.abs(cells.high_b), 0.0)
         error_b = EPS * (16.0 + 4.0 * (sizes + finite_b))
         left = np.exp(np.minimum(cells.high_a - level, 700.0)) * (1.0 + error_a)
-        room = 1.0 + np.exp(np.minimum(slope_low + u - level, 700.0)) * -np.expm1(cells.a - u) * (
-            1.0 - error_a
-        )
+        room = 1.0 + np.exp(np.minimum(slope_low + u - level, 700.0)) * -np.expm1(cells.a - u) * (1.0 - error_a)
         right = np.exp(np.minimum(cells.high_b - level, 700.0))
         fall = np.exp(np.minimum(slope_high + u - level, 700.0)) * np.expm1(np.minimum(cells.b - u, 700.0))
         proved = (left <= room) & ((right + fall) * (1.0 + error_b) <= 1.0)

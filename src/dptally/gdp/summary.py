@@ -16,7 +16,7 @@ from dptally.errors import InvalidType, Unanswerable
 from dptally.gdp.measure import Measurement, checked_tolerance, measured
 from dptally.gdp.view import View, view_of
 from dptally.interval import Interval
-from dptally.mechanisms import Mechanism
+from dptally.mechanisms import GaussianDP, Mechanism
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS
 
@@ -68,6 +68,12 @@ class Summary:
         both).
         """
         return self.epsilon(delta) - self.plan.epsilon(delta)
+
+    def tradeoff(self, fpr: Floats) -> tuple[Floats, Floats]:
+        """For a plot: the smallest false-negative rates of the plan and of its summary at these false-positive
+        rates; the summary's is the lower curve, beyond a failure probability of ``left_out``.
+        """
+        return self.plan.tradeoff(fpr), GaussianDP(self.mu.upper).tradeoff(fpr)
 
 
 def summary(plan: Mechanism, head: float | None = None, tolerance: float = 1e-6) -> Summary:
