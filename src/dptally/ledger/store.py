@@ -136,6 +136,7 @@ class Store:
                 "checkpoint_fullfsync=ON",
                 "foreign_keys=ON",
                 "trusted_schema=OFF",
+                "cache_size=-65536",  # 64 MiB: the index of keys of a long ledger is read all over
             ]
             for pragma in ["query_only=ON"] if self.read_only else pragmas:
                 cursor.execute(f"PRAGMA {pragma}")
