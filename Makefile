@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# two test processes share two cores: more threads would only wait for each other
+export OPENBLAS_NUM_THREADS = 1
 
 .PHONY: demo test lint types imports unit clean
 
