@@ -21,10 +21,7 @@ ORDERS = range(2, 301)  # the paper searches the integers from 2 to 300
 def curve(plan: dp.Mechanism, orders: np.ndarray, delta: float) -> np.ndarray:
     """epsilon(a) = log((a (a-1) e_ADP + 1)/delta)/(a-1), from the alpha divergence; Prop. 4 corrected."""
     return np.array(
-        [
-            alpha.epsilon_from_alpha(a, e, delta)
-            for a, e in zip(orders, plan.alpha_divergence(orders), strict=True)
-        ]
+        [alpha.epsilon_from_alpha(a, e, delta) for a, e in zip(orders, plan.alpha_divergence(orders), strict=True)]
     )
 
 
@@ -55,9 +52,7 @@ def one_query(
         panel.plot(orders[::6], other[::6], "o", ms=3, mfc="none", color=colour, label=f"RDP, {text}")
         panel.axhline(line, color=colour, ls="--", lw=1)
         panel.axhline(exact, color=colour, ls=":", lw=1.2)
-        rows.append(
-            (text, f"{ours.min():.4f}", f"{orders[int(ours.argmin())]:g}", f"{line:.4f}", f"{exact:.4f}")
-        )
+        rows.append((text, f"{ours.min():.4f}", f"{orders[int(ours.argmin())]:g}", f"{line:.4f}", f"{exact:.4f}"))
     panel.set_yscale("log")
     label(panel, f"dashed: {dashed}; dotted: exact", "order a", "epsilon at delta = 1e-5")
     return Exhibit(
@@ -66,8 +61,7 @@ def one_query(
         "confirmed",
         paper,
         "The same shape. The Renyi curve, drawn as circles, lies on the ADP curve at every order: the "
-        "largest "
-        f"relative difference is {gap:.1e}, which is rounding. No order reaches the exact epsilon.",
+        f"largest relative difference is {gap:.1e}, which is rounding. No order reaches the exact epsilon.",
         differs,
         chosen,
         drawn,
@@ -85,8 +79,7 @@ def figure_1() -> Exhibit:
         np.arange(2.0, 101.0),
         "Epsilon against the order for several p at delta = 1e-5. It falls towards the pure epsilon, dashed.",
         "None in shape. The paper does not say that the curve is the Renyi one, nor that the exact epsilon "
-        "at "
-        "this delta is below the dashed line.",
+        "at this delta is below the dashed line.",
         "p = 0.6, 0.75, 0.9: the paper gives none.",
         "pure epsilon",
     )
@@ -101,9 +94,8 @@ def figure_2() -> Exhibit:
         np.arange(2.0, 101.0),
         "The same for Laplace noise of scale b, sensitivity 1.",
         "None in shape. In several dimensions the paper's (70) is an upper bound, not an equality: "
-        "coordinates "
-        "add in Renyi DP, and the divergence is superadditive in the shift (a = 3, shifts 0.5 and 0.5: exact "
-        "0.32653, printed 0.57556).",
+        "coordinates add in Renyi DP, and the divergence is superadditive in the shift (a = 3, shifts 0.5 "
+        "and 0.5: exact 0.32653, printed 0.57556).",
         "b = 0.5, 1, 2: the paper gives none.",
         "pure epsilon",
     )
@@ -117,12 +109,10 @@ def figure_3() -> Exhibit:
         3,
         plans,
         np.arange(2.0, 38.0),
-        "The same for Gaussian noise: the curve falls, nearly touches the classic epsilon (dashed), then "
-        "rises.",
+        "The same for Gaussian noise: the curve falls, nearly touches the classic epsilon (dashed), then rises.",
         "The dashed line is a theorem for epsilon below 1 only, so only sigma = 5 may use it. The paper "
-        "prints the "
-        "classic noise (8) with epsilon in place of epsilon squared, which is unsafe for small epsilon: see "
-        "the table.",
+        "prints the classic noise (8) with epsilon in place of epsilon squared, which is unsafe for small "
+        "epsilon: see the table.",
         "sigma = 1 is in the paper's text, 2 and 5 are ours.",
         "classic epsilon",
     )
@@ -201,12 +191,12 @@ def figure_4() -> Exhibit:
         "Figure 4: epsilon of 1000 Gaussian steps against the order (Algorithm 1)",
         "corrected",
         "A convex curve with one best order, found by Algorithm 1.",
-        "The same shape. Over the reals the best order is 1 + sigma sqrt(2 log(1/delta)/l), in closed form, "
-        "and the "
-        "value is zCDP's rho + 2 sqrt(rho log(1/delta)): Algorithm 1 computes zCDP's epsilon by search.",
+        "The same shape. Over the reals the best order is 1 + sigma sqrt(2 log(1/delta)/l), in closed "
+        "form, and the value is zCDP's rho + 2 sqrt(rho log(1/delta)): Algorithm 1 computes zCDP's epsilon "
+        "by search.",
         "Algorithm 1 as printed divides by delta in the wrong place (line 12: log(.)/(delta (a-1))), so "
-        "that its "
-        "answer would be 17250 instead of 0.3418 at l = 50, sigma = 100; and it overflows beyond l x > 709. "
+        "that its answer would be 17250 instead of 0.3418 at l = 50, sigma = 100; and it overflows beyond "
+        "l x > 709. "
         '"Orders 2 to 300 suffice" is false: for one step with sigma = 100 the best order is 481.',
         "sigma = 10, 50, 100: the paper gives none.",
         drawn,
@@ -254,8 +244,7 @@ def figure_5() -> Exhibit:
         "corrected",
         "The standard deviation that meets an upper bound on epsilon, with one best order.",
         "The same shape, with the same misprint corrected in line 17. An order below 1 + "
-        "log(1/delta)/epsilon can never "
-        "meet the bound, whatever the noise; the curves begin there.",
+        "log(1/delta)/epsilon can never meet the bound, whatever the noise; the curves begin there.",
         "The exact accountant needs less noise: the last column is what the conversion gives away.",
         "epsilon = 1, 2, 5, 10: the paper gives none.",
         drawn,
@@ -295,9 +284,7 @@ def too_small(sigma: float, last: int, delta: float, order: int) -> tuple[list[i
     return [n for n, ratio in ratios.items() if ratio > 1], max(ratios.values())
 
 
-def panel_of(
-    panel, title: str, sigma: float, last: int, delta: float, adp_order: int, rdp_order: int
-) -> None:  # type: ignore[no-untyped-def]
+def panel_of(panel, title: str, sigma: float, last: int, delta: float, adp_order: int, rdp_order: int) -> None:  # type: ignore[no-untyped-def]
     """The four frameworks against the number of steps, as the paper draws them, and the exact epsilon."""
     steps = steps_to(last)
     one, log_inverse = dp.Gaussian(sigma), math.log(1 / delta)
@@ -332,9 +319,7 @@ def panel_of(
         lw=2,
         label="exact",
     )
-    top = max(
-        misplaced(adp_order, sigma, last, delta), last * one.renyi(rdp_order) + log_inverse / (rdp_order - 1)
-    )
+    top = max(misplaced(adp_order, sigma, last, delta), last * one.renyi(rdp_order) + log_inverse / (rdp_order - 1))
     panel.set_ylim(0, 1.45 * top)
     label(panel, title, "steps", "epsilon")
 
@@ -426,22 +411,16 @@ def figure_6() -> Exhibit:
         "unsafe",
         'ADP starts lower than RDP; at delta = 1e-15 and 50 steps it is "approximately 20 %" better.',
         "<b>The advantage does not exist.</b> At every order a(a-1) e_ADP + 1 = exp((a-1) e_RDP), exactly. "
-        "Composition and "
-        "conversion are the same formulas in other units, so correct ADP curves are RDP curves. At the "
-        "paper's own ADP "
-        "orders the correct epsilon is <i>larger</i> than RDP's best.",
+        "Composition and conversion are the same formulas in other units, so correct ADP curves are RDP "
+        "curves. At the paper's own ADP orders the correct epsilon is <i>larger</i> than RDP's best.",
         "The paper's orders and single-query values come out of one slip: exp(x - 1) in place of exp(x) - "
-        "1. It gives the "
-        "orders 136, 152, 165 (paper: 136, 152, 164; the last is a near-tie, and 164 if the loop runs once "
-        "more) and the "
-        "single-query values to the printed digits but for the first (5.02e-5, paper 5.00e-5). <b>This "
-        "origin is an inference</b>: "
-        "we have not seen the authors' code. What is certain is that the purple line is below the exact "
-        "epsilon "
-        "(black) at delta = 1e-15: the claim is not merely loose but false.",
+        "1. It gives the orders 136, 152, 165 (paper: 136, 152, 164; the last is a near-tie, and 164 if "
+        "the loop runs once more) and the single-query values to the printed digits but for the first "
+        "(5.02e-5, paper 5.00e-5). <b>This origin is an inference</b>: we have not seen the authors' code. "
+        "What is certain is that the purple line is below the exact epsilon (black) at delta = 1e-15: the "
+        "claim is not merely loose but false.",
         "50 steps: inferred from the paper's RDP orders. Advanced composition: each query cut by its exact "
-        "profile, half of "
-        "delta for the cuts, as the paper does not give its split.",
+        "profile, half of delta for the cuts, as the paper does not give its split.",
         drawn,
         (table(HEAD, rows),),
         numbers,
@@ -470,17 +449,14 @@ def figure_7() -> Exhibit:
         "adp-figure-7",
         "Figure 7: more steps",
         "not reproducible",
-        "The frameworks over more steps. The caption says sigma = 100 and three deltas, the text says delta "
-        "= 1e-5, and the "
-        "listed RDP orders 6, 25, 49 need sigma = 10, 50, 100.",
+        "The frameworks over more steps. The caption says sigma = 100 and three deltas, the text says "
+        "delta = 1e-5, and the listed RDP orders 6, 25, 49 need sigma = 10, 50, 100.",
         "The three statements cannot all hold. We draw the caption's setting. Its RDP orders would be "
         f"{orders[0]:g}, {orders[1]:g}, {orders[2]:g}. The table takes the listed orders at their word "
         "(sigma = 10, 50, 100).",
         "The slip explains all three ADP orders (13, 64, 127) in the table's setting, and the printed "
-        "single-query values "
-        f"(5.29, 5.19, 5.12e-5) in the caption's setting, where it gives {queries[0]:.3e}, "
-        f"{queries[1]:.3e}, {queries[2]:.3e}: the figure "
-        "seems to mix two runs.",
+        "single-query values (5.29, 5.19, 5.12e-5) in the caption's setting, where it gives "
+        f"{queries[0]:.3e}, {queries[1]:.3e}, {queries[2]:.3e}: the figure seems to mix two runs.",
         "300 steps and, in the table, delta = 1e-15: inferred.",
         drawn,
         (table(HEAD, rows),),
@@ -529,16 +505,14 @@ def identity() -> Exhibit:
         "unsafe",
         'ADP "offers significant advantages" over Renyi DP, zCDP and advanced composition.',
         "a(a-1) e_ADP + 1 = exp((a-1) e_RDP) at every order, for every mechanism; the largest deviation in "
-        f"the table is {worst:.1e}. "
-        f"The exact epsilon of figure 6 at delta = 1e-15 lies in [{box.lower:.6f}, {box.upper:.6f}]. The "
-        f"slip's {claim:.4f} is below it; "
-        f"there the true delta is {truth:.2e}, {truth / 1e-15:.0f} times what was asked. "
+        f"the table is {worst:.1e}. The exact epsilon of figure 6 at delta = 1e-15 lies in "
+        f"[{box.lower:.6f}, {box.upper:.6f}]. The slip's {claim:.4f} is below it; there the true delta is "
+        f"{truth:.2e}, {truth / 1e-15:.0f} times what was asked. "
         'Even "20 % below RDP\'s 0.590", 0.472, is below '
         "the truth, so no valid method can reach it.",
-        "Also unsafe as printed: the group-privacy constant of Proposition 3. With sigma = 100, order 8 and "
-        "groups of 4, "
-        f"the true divergence is {group_true:.5e} and the statement allows {group_printed:.5e}. The "
-        "constant in the paper's proof holds.",
+        "Also unsafe as printed: the group-privacy constant of Proposition 3. With sigma = 100, order 8 "
+        f"and groups of 4, the true divergence is {group_true:.5e} and the statement allows "
+        f"{group_printed:.5e}. The constant in the paper's proof holds.",
         tables=(table(("mechanism", "order", "a(a-1) e_ADP + 1", "exp((a-1) e_RDP)"), rows),),
         numbers={
             "worst": worst,
@@ -557,8 +531,8 @@ def paper() -> Paper:
         "Alpha-divergence differential privacy",
         "A novel approach to differential privacy with alpha divergence (CSF 2025)",
         "Alpha divergence measures privacy like Renyi divergence does: as a moment of the privacy loss. It "
-        "is the same moment in other "
-        "units. The definitions and mechanisms are right, the comparison is not.",
+        "is the same moment in other units. The definitions and mechanisms are right, the comparison is "
+        "not.",
         (
             identity(),
             figure_1(),

@@ -60,9 +60,7 @@ class Paper:
     exhibits: tuple[Exhibit, ...]
 
 
-def figure(
-    columns: int = 1, rows: int = 1, width: float = 4.6, height: float = 3.3
-) -> tuple[Figure, list[Axes]]:
+def figure(columns: int = 1, rows: int = 1, width: float = 4.6, height: float = 3.3) -> tuple[Figure, list[Axes]]:
     """A figure and its panels, row by row."""
     drawn = Figure(figsize=(width * columns, height * rows), layout="constrained")
     panels = drawn.subplots(rows, columns, squeeze=False).ravel().tolist()

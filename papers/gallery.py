@@ -82,10 +82,10 @@ def page(papers: tuple[Paper, ...]) -> str:
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        "<title>The founding papers, reproduced and corrected</title>"
-        f"<style>{STYLE}</style></head><body><h1>The founding papers, reproduced and "
-        f"corrected</h1>{INTRODUCTION}"
-        f"<nav><ul>{contents}</ul></nav>{body}<hr><p>dptally {dp.__version__}</p></body></html>\n"
+        "<title>The founding papers, reproduced and "
+        f"corrected</title><style>{STYLE}</style></head><body><h1>The founding papers, reproduced and "
+        f"corrected</h1>{INTRODUCTION}<nav><ul>{contents}</ul></nav>{body}<hr><p>dptally "
+        f"{dp.__version__}</p></body></html>\n"
     )
 
 

@@ -40,9 +40,7 @@ def figure_1() -> Exhibit:
         numbers[f"{name}.0"] = fine[name].delta(0.0)
     right.plot(x, laplace, color=GREEN, label="Laplace")
     for mu, dash in ((1.0, "--"), (2.0, "-."), (4.0, ":")):
-        right.plot(
-            x, [gaussian.delta_mu(mu, float(e)) for e in x], color=INK, ls=dash, lw=1.2, label=f"{mu:g}-GDP"
-        )
+        right.plot(x, [gaussian.delta_mu(mu, float(e)) for e in x], color=INK, ls=dash, lw=1.2, label=f"{mu:g}-GDP")
     for panel, title in ((left, "naive and refined profiles"), (right, "against 1-, 2- and 4-GDP")):
         panel.set_ylim(0, 1.02)
         label(panel, title, "epsilon", "delta")
@@ -50,15 +48,13 @@ def figure_1() -> Exhibit:
         "gdpt-figure-1",
         "Figure 1: privacy profiles",
         "corrected",
-        "Three profiles, and what Theorem 2.1 adds near epsilon = 0: the naive SGD and ICEA curves say "
-        "delta(0) = 1.",
+        "Three profiles, and what Theorem 2.1 adds near epsilon = 0: the naive SGD and ICEA curves say delta(0) = 1.",
         f"The same. Refined, delta(0) is {numbers['SGD.0']:.6f} for SGD and {numbers['ICEA.0']:.6f} for "
         "ICEA, in closed form.",
         "The text says b = 2/Delta; the printed numbers need b = Delta/2. For a family of guarantees the "
-        "tight implication is the convex "
-        "envelope in e^eps, not the pointwise minimum (<code>dp.gdp.envelope</code>); for these two curves "
-        "they agree. The caption "
-        "leaves out the 4-GDP curve that the text discusses; we draw it.",
+        "tight implication is the convex envelope in e^eps, not the pointwise minimum "
+        "(<code>dp.gdp.envelope</code>); for these two curves they agree. The caption leaves out the 4-GDP "
+        "curve that the text discusses; we draw it. ICEA meets it only near epsilon = 14.3.",
         "The range of epsilon, 0 to 5.",
         drawn,
         numbers=numbers,
@@ -100,10 +96,9 @@ def figure_2() -> Exhibit:
         "G(epsilon) is the mu that the profile needs at epsilon; its supremum is the smallest mu. On the "
         "right, bounds from finitely many points.",
         "The same pictures, with certified bounds.",
-        "Theorem 3.3 must be read with care: mu_t (the limit of the tail) is only <b>necessary</b>. Laplace "
-        "has mu_t = 0 but needs "
-        f"{numbers['laplace.mu']:.4f}; SGD has mu_t = 0.7071 but needs {sgd.mu.upper:.4f}. Taking mu_t for "
-        "mu is unsafe.",
+        "Theorem 3.3 must be read with care: mu_t (the limit of the tail) is only <b>necessary</b>. "
+        f"Laplace has mu_t = 0 but needs {numbers['laplace.mu']:.4f}; SGD has mu_t = 0.7071 but needs "
+        f"{sgd.mu.upper:.4f}. Taking mu_t for mu is unsafe.",
         "The staircases are drawn for Laplace with d = 0.5 and 0.1.",
         drawn,
         (table(("mechanism", "mu_t", "smallest mu"), rows),),
@@ -164,13 +159,11 @@ def algorithm_1() -> Exhibit:
         "unsafe",
         "An optimised search that returns a lower and an upper bound of mu, at most 1/c apart.",
         "Corrected (<code>dp.gdp.algorithm_one</code>), it does. As printed, x+ and x- are exchanged "
-        "against Theorem 4.3: the number it "
-        "calls the upper bound lies <b>below</b> the truth. Whoever reports it claims privacy that is not "
-        "there.",
+        "against Theorem 4.3: the number it calls the upper bound lies <b>below</b> the truth. Whoever "
+        "reports it claims privacy that is not there.",
         "Three slips: x+ and x- are exchanged; n must be ceil(sqrt(8 pi) c eps_h) + 1, printed ceil(sqrt(8 "
-        "c pi eps_h)) + 1 (503 points in place of "
-        "50134 at c = 1000, eps_h = 10); the promised gap 1/c needs searches to 1/(4c). The input mu_t is "
-        "never used, so the answer holds on the head only.",
+        "c pi eps_h)) + 1 (503 points in place of 50134 at c = 1000, eps_h = 10); the promised gap 1/c "
+        "needs searches to 1/(4c). The input mu_t is never used, so the answer holds on the head only.",
         "Laplace with Delta/b = 0.2 and the head eps_h = 0.2, beyond which its delta is 0. Searches are "
         "exact, which favours the printed text.",
         tables=(table(("c", "as printed (mu-, mu+)", "n corrected only", "corrected", "true mu"), rows),),
@@ -207,8 +200,7 @@ def table_1() -> Exhibit:
         rows.append((name, *cells))
     for name, plan in (("RDP, accounted properly", pure), ("Laplace, exact (ours)", laplace)):
         values = [
-            renyi.epsilon(plan.directions(), d, "mironov").value if "RDP" in name else plan.epsilon(d)
-            for d in DELTAS
+            renyi.epsilon(plan.directions(), d, "mironov").value if "RDP" in name else plan.epsilon(d) for d in DELTAS
         ]
         numbers |= {f"{name}.{d:g}": v for d, v in zip(DELTAS, values, strict=True)}
         rows.append((name, *(f"- / {v:.4f}" for v in values)))
@@ -222,10 +214,9 @@ def table_1() -> Exhibit:
         "24 of the 28 entries agree to the printed rounding. Three entries of the row Optimal are a little "
         "above the exact value, which is safe.",
         f"<b>The entry 5.28 is wrong.</b> The exact value is {numbers['Optimal.0.0001']:.4f}; at 5.28 the "
-        f"true delta is {truth:.3e}, not 1e-4. The row RDP "
-        "is Mironov's generic Corollary 1, which uses nothing of Renyi accounting but its name; proper "
-        "Renyi accounting gives the row "
-        "below, less than a third of it. For Laplace noise the exact composition is smaller still.",
+        f"true delta is {truth:.3e}, not 1e-4. The row RDP is Mironov's generic Corollary 1, which uses "
+        "nothing of Renyi accounting but its name; proper Renyi accounting gives the row below, less than "
+        "a third of it. For Laplace noise the exact composition is smaller still.",
         tables=(table(("method", *(f"delta = {d:g}" for d in DELTAS)), rows, "paper / ours"),),
         numbers=numbers,
     )
@@ -241,9 +232,7 @@ def figure_3(known: dict[str, float]) -> Exhibit:
         known["summary_mu"],
     )
     deltas = np.geomspace(1e-5, 0.9, 25)
-    panel.plot(
-        x, [approximate.implied_delta(10.0, 0.0, float(e)) for e in x], color=GREY, ls=":", label="basic"
-    )
+    panel.plot(x, [approximate.implied_delta(10.0, 0.0, float(e)) for e in x], color=GREY, ls=":", label="basic")
     panel.plot(
         [approximate.epsilon(pure.directions(), float(d), "advanced").value for d in deltas],
         deltas,
@@ -298,10 +287,8 @@ def figure_3(known: dict[str, float]) -> Exhibit:
         "Figure 3: composition compared, and every printed mu",
         "confirmed",
         "Privacy profiles of the composition by different methods; GDP beats basic and advanced composition.",
-        "The same, and the cross shows where Table 1's wrong entry lies. All printed values of mu are "
-        "confirmed.",
-        "The central-limit mu, sqrt 2, is below the smallest valid one: it is an approximation and not a "
-        "guarantee.",
+        "The same, and the cross shows where Table 1's wrong entry lies. All printed values of mu are confirmed.",
+        "The central-limit mu, sqrt 2, is below the smallest valid one: it is an approximation and not a guarantee.",
         "Renyi accounting is drawn in place of Mironov's Corollary 1, which lies outside the picture.",
         drawn,
         (table(("mechanism", "paper", "ours, rounded up"), [(n, p, f"{v:.6f}") for n, p, v in values]),),

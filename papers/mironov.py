@@ -43,18 +43,15 @@ def table_1() -> Exhibit:
         "mironov-table-1",
         "Table I: properties that Renyi DP shares with DP",
         "corrected",
-        "Five properties side by side, and in Section VII what they mean: an event of probability 0.5 under "
-        "a (10, 0.1)-RDP "
-        "mechanism stays in [.419, .586], and two more.",
+        "Five properties side by side, and in Section VII what they mean: an event of probability 0.5 "
+        "under a (10, 0.1)-RDP mechanism stays in [.419, .586], and two more.",
         "All six printed numbers are confirmed. The properties hold.",
         "Two improvements and one correction. The factor 3 for pairs is loose: the same proof with equal "
-        "orders gives order "
-        f"{sharp.order:.3f} with {sharp.value / 0.1:.3f} eps in place of order {three.order:g} with 3 eps. "
-        "And Section "
-        "VII's bound on the Bayes factor by Markov's inequality is <b>unsafe</b> below order 2: for "
-        "Gaussian noise (mu = 1, a = 1.5, "
-        f"beta = e^2) it prints {printed_tail:.4f} where the truth is {truth:.4f}. The corrected "
-        f"(e^eps/beta)^(a-1) gives {right:.3f}.",
+        f"orders gives order {sharp.order:.3f} with {sharp.value / 0.1:.3f} eps in place of order "
+        f"{three.order:g} with 3 eps. And Section VII's bound on the Bayes factor by Markov's inequality is "
+        "<b>unsafe</b> below order 2: for Gaussian noise (mu = 1, a = 1.5, beta = e^2) it prints "
+        f"{printed_tail:.4f} where the truth is {truth:.4f}. The corrected (e^eps/beta)^(a-1) gives "
+        f"{right:.3f}.",
         tables=(
             table(("property", "DP", "Renyi DP", "in dptally"), shared),
             table(("probability before", "paper", "ours"), rows, "A (10, 0.1)-RDP mechanism"),
@@ -90,21 +87,17 @@ def table_2() -> Exhibit:
             "1/lambda",
             dp.Laplace(1 / t),
             a,
-            math.log(a / (2 * a - 1) * math.exp((a - 1) * t) + (a - 1) / (2 * a - 1) * math.exp(-a * t))
-            / (a - 1),
+            math.log(a / (2 * a - 1) * math.exp((a - 1) * t) + (a - 1) / (2 * a - 1) * math.exp(-a * t)) / (a - 1),
         )
         row("Gaussian, sigma = 3", "infinite", dp.Gaussian(s), a, a / (2 * s * s))
-    row(
-        "randomized response, p = 0.6", "", dp.RandomizedResponse(p), 1.0, (2 * p - 1) * math.log(p / (1 - p))
-    )
+    row("randomized response, p = 0.6", "", dp.RandomizedResponse(p), 1.0, (2 * p - 1) * math.log(p / (1 - p)))
     row("Laplace, lambda = 2", "", dp.Laplace(1 / t), 1.0, t + math.exp(-t) - 1)
     return Exhibit(
         "mironov-table-2",
         "Table II: Renyi curves of three mechanisms",
         "confirmed",
         "Closed forms for randomized response, Laplace and Gaussian noise.",
-        "The library's divergences agree with the table's formulas; the largest relative difference is "
-        f"{worst:.1e}.",
+        f"The library's divergences agree with the table's formulas; the largest relative difference is {worst:.1e}.",
         "None. (In the table's Laplace row one fraction is garbled in our copy of the text; Proposition 6 "
         "has the right one, used here.)",
         "p = 0.6, lambda = 2, sigma = 3, orders 1, 2, 10.",
@@ -186,8 +179,7 @@ def figure_2() -> Exhibit:
         'tightest; Proposition 4 is "consistently outperformed" '
         "by the (eps, delta) form.",
         "The same curves, and the exact value as diamonds: the trade-off function of the composed "
-        "mechanism. Renyi is the tightest of the four "
-        "bounds, as claimed. It is still above the truth.",
+        "mechanism. Renyi is the tightest of the four bounds, as claimed. It is still above the truth.",
         '"Consistently outperformed" fails at Pr[S] = .1: there Proposition 4 is smaller up to n = '
         f"{numbers['rr51.q0.1.prop4_until']:.0f} (randomized response) and "
         f"{numbers['lap20.q0.1.prop4_until']:.0f} (Laplace).",
@@ -238,8 +230,7 @@ def paper() -> Paper:
         "Renyi differential privacy",
         "Ilya Mironov, Renyi differential privacy (CSF 2017)",
         "The paper that made accounting with moments practical. Its definitions, curves and worked numbers "
-        "are right; three side "
-        "remarks are not.",
+        "are right; three side remarks are not.",
         (table_1(), table_2(), figure_1(), figure_2(), figure_3()),
     )
 

@@ -78,14 +78,12 @@ def theorem_6_2() -> Exhibit:
         "unsafe",
         "rho-zCDP implies (rho + sqrt(2 rho log(1/delta)), delta)-DP.",
         "It does not. Gaussian noise is rho-zCDP and breaks it: with rho = 1 at delta = 1e-6 the printed "
-        "epsilon is "
-        f"{numbers['printed.1.1e-06']:.4f}, and there the true delta is {numbers['true.1.1e-06']:.3e}. The "
-        "correct conversion is rho + 2 sqrt(rho log(1/delta)), "
-        "as Bun and Steinke prove and as the ADP paper's (38) has it.",
+        f"epsilon is {numbers['printed.1.1e-06']:.4f}, and there the true delta is "
+        f"{numbers['true.1.1e-06']:.3e}. The correct conversion is rho + 2 sqrt(rho log(1/delta)), as Bun "
+        "and Steinke prove and as the ADP paper's (38) has it.",
         "The minimum of rho a + log(1/delta)/(a-1) over orders a > 1 is rho + 2 sqrt(rho log(1/delta)). At "
-        "the printed epsilon the loss, which is "
-        "N(rho, 2 rho), is exceeded with probability about sqrt(delta). The library does not offer the "
-        "printed form.",
+        "the printed epsilon the loss, which is N(rho, 2 rho), is exceeded with probability about "
+        "sqrt(delta). The library does not offer the printed form.",
         "rho and delta as in the table.",
         drawn,
         (
@@ -164,8 +162,7 @@ def claims() -> Exhibit:
         "confirmed",
         "The Gaussian privacy loss, additivity, the moment form of zCDP, and pure DP inside it.",
         "All hold; see the table.",
-        "epsilon^2/2 is valid and loose: the smallest rho of an epsilon-DP mechanism is epsilon "
-        "tanh(epsilon/2).",
+        "epsilon^2/2 is valid and loose: the smallest rho of an epsilon-DP mechanism is epsilon tanh(epsilon/2).",
         "mu = 0.7, sigma = 2, 3 and 20, order 4.",
         tables=(table(("claim", "notes", "ours", "verdict"), rows),),
         numbers={
