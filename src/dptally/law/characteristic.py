@@ -101,8 +101,8 @@ class GaussianCharacteristic(Characteristic):
     def on_grid(self, step: float, number: int) -> tuple[Complexes, Floats]:
         u = step * np.arange(number)
         exponent = -0.5 * self.variance * u * u
-        # |e^{x(1+r)} - e^x| <= r |x| e^x (1 + r|x|); the centre's error u V (theta + 1/2) r is charged by the caller
-        # (see centre_error)
+        # |e^{x(1+r)} - e^x| <= r |x| e^x (1 + r|x|); the centre's error, 4 ulps of the centre in all, is charged
+        # by the caller
         error = np.exp(exponent) * (self.relative + 6 * EPS) * (-exponent) * 1.01 + 2 * EPS * -np.expm1(exponent)
         return np.expm1(exponent).astype(np.complex128), error
 
@@ -133,14 +133,14 @@ class NodeCharacteristic(Characteristic):
     def _slope_error(self) -> float:
         """c with |computed - exact node sum| <= c u: rounding of weights, losses and of the sum itself.
 
-        |e^{iux} - 1| <= u |x|, so a relative weight error d_j costs u d_j w_j |x_j| and a loss error u w_j e_j;
-        summing n terms in any order costs n EPS/2 times the sum of their sizes (each <= 4 u w_j |x_j|, see on_grid).
+        |e^{iux} - 1| <= u |x|, so a relative weight error d_j costs u d_j w_j |x_j|, and its mean once more because the
+        weights are normalised; a loss error costs u w_j e_j. A complex sum of n products in any order errs by at
+        most sqrt(2) n EPS times the sum of their sizes: together <= 4 u w_j |x_j|, of which 3 are such products.
         """
         size = self.weights * np.abs(self.losses)
         n = len(self.weights)
-        return float(
-            1.01 * (np.dot(size, self.weight_error + (2 * n + 16) * EPS) + np.dot(self.weights, self.loss_error))
-        )
+        relative = self.weight_error + float(np.dot(self.weights, self.weight_error)) + (5 * n + 24) * EPS
+        return float(1.01 * (np.dot(size, relative) + np.dot(self.weights, self.loss_error)))
 
     def on_grid(self, step: float, number: int) -> tuple[Complexes, Floats]:
         # e^{i(a+b)} - 1 = E_a E_b + E_a + E_b with E = e^{i.} - 1: trigonometry on about 2 sqrt(number) rows, the

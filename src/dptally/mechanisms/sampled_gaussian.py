@@ -129,7 +129,7 @@ class SampledGaussianLaw(Law):
         if cut >= end:
             return Jumps(SampledGaussianPiece(kernel, start, end, True), None, 0.0, *masses, dropped)
         light = SampledGaussianPiece(kernel, start, cut, True)
-        heavy_mass = 1.01 * (kernel.mass_above(cut) - masses[0])
+        heavy_mass = 1.01 * (kernel.mass_above(cut) - masses[0]) + 1e-12 * kernel.mass_above(cut)
         return Jumps(light, SampledGaussianPiece(kernel, cut, end, False), heavy_mass, *masses, dropped)
 
     def _at(self, loss: float) -> float:

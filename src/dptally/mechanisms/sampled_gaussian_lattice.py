@@ -16,6 +16,7 @@ from scipy.special import ndtr
 
 from dptally.law.spread import Spread, right_share
 from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes
+from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
 
@@ -28,10 +29,12 @@ _MASS_ERROR = 4e-12
 _LOSS_SHARE = 1e-4  # of a step: what cancellation in a long cell can misplace
 
 
-def spread(kernel: SampledGaussianNodes, low: float, step: float, number: int) -> Spread:
+def spread(kernel: SampledGaussianNodes, low: float, step: float, number: int) -> Spread | None:
     """The law on the points low, low + step, ..., ``number`` of them; losses below low are left out, those above are
     far.
     """
+    if max(-low, low + step * number) > 690.0:  # beyond, e^x leaves the doubles
+        return None
     x: Floats = low + step * np.arange(number, dtype=np.float64)
     t = _position(kernel, x if kernel.remove else -x[::-1])
     masses = _masses(kernel, t, x, step)
@@ -40,13 +43,18 @@ def spread(kernel: SampledGaussianNodes, low: float, step: float, number: int) -
         far, far_q = kernel.mass_above(end), float(ndtr(-end))
     else:  # losses above the last point: t below its position
         far, far_q = float(ndtr(end)), kernel.mass_below(end)
-    return Spread(low, step, masses, far, far_q, _MASS_ERROR, _LOSS_SHARE * step + 1e-14)
+    # a long cell is a difference of normal tails, each good to t^2 + 4 ulps, of at least 4e-3 of the larger
+    deepest = min(float(np.abs(t[np.isfinite(t)]).max(initial=0.0)), 39.0)
+    mass_error = _MASS_ERROR + 500 * EPS * (8 + deepest**2)
+    # e^x - (1 - q) cancels near the least loss: the positions are off by an ulp of 1/(1 - q) there
+    return Spread(low, step, masses, far, far_q, mass_error, _LOSS_SHARE * step + 1e-14 + 8 * EPS / (1 - kernel.rate))
 
 
 def _position(kernel: SampledGaussianNodes, log_a: Floats) -> Floats:
     """The t at which log A(t) takes these values; -inf at or below log(1 - q)."""
     with np.errstate(divide="ignore"):
         ratio = np.maximum((np.expm1(np.minimum(log_a, 700.0)) + kernel.rate) / kernel.rate, 0.0)
+        ratio[log_a <= math.log1p(-kernel.rate)] = 0.0  # whatever the rounding of the difference says
         return kernel.scale * np.log(ratio) + 0.5 / kernel.scale
 
 

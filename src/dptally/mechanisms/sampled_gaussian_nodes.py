@@ -64,7 +64,7 @@ class SampledGaussianNodes:
         """Bounds of the rounding error of log_a: of w (times d log A / dw = share), of expm1 and of log1p."""
         s = self.scale
         sloppy_w = share * (2 * np.abs(t) / s + 2 / s**2 + 2 * abs(math.log(self.rate)))
-        return EPS * (2 * np.abs(loss) + 4 * np.abs(np.expm1(-loss)) + sloppy_w)
+        return np.asarray(EPS * (2 * np.abs(loss) + 4 * np.abs(np.expm1(-loss)) + sloppy_w), dtype=np.float64)
 
     def order(self, theta: float) -> float:
         """zeta of the tilt theta."""
@@ -165,9 +165,11 @@ class SampledGaussianNodes:
         raw = np.exp(exponent - top)
         total = float(raw.sum())
         weights = raw / total
-        defect = 2.2 * math.exp(log_tolerance)  # numerator and denominator, integral error; tails are counted below
-        tails = 4 * math.exp(log_tolerance)
         log_moment, moment_error = self._log_moment(t, step, loss, zeta, exponent, top, total, weight_error, loss_error)
+        # the step was chosen relative to exp(log_mass): what that exceeds M by, the tolerance is missed by
+        missed = max(0.0, log_mass - log_moment + 1e-6)
+        defect = 2.2 * math.exp(log_tolerance + missed)  # numerator and denominator, integral error
+        tails = 4 * math.exp(log_tolerance)
         moment_error += defect + tails
         sign = 1.0 if self.remove else -1.0
         centre = float(np.dot(weights, loss))
@@ -221,8 +223,11 @@ class SampledGaussianNodes:
             exponent = exponent + 0.5 * zeta * np.log1p(-2 * middle * (1 - np.cos(angle)))
         peak = exponent.max(axis=1, keepdims=True)
         log_n = peak[:, 0] + np.log(np.exp(exponent - peak).sum(axis=1)) + 0.5 * a[:, 0] ** 2
-        # left of the cells the mass is below the tolerance, and both factors are below those of the first cell
+        # left of the cells the mass is below the tolerance, and both factors are below those of the first cell, as
+        # long as share(1-share) grows there
         first = (exponent - (cell_log - log_mass))[:, 0] + 0.5 * a[:, 0] ** 2
+        if zeta < 0 and share[0] > 0.5:
+            first = reach * argument[:, 0] + 0.5 * zeta * np.log(0.5 + 0.5 * np.cos(angle[:, 0])) + 0.5 * a[:, 0] ** 2
         log_n = np.logaddexp(log_n, np.logaddexp(log_tolerance + first, log_tolerance))
         steps = 2 * math.pi * a[:, 0] / (math.log(2.0) + log_n - log_tolerance + 0.1)
         best = min(0.5, float(steps.max()))
@@ -273,7 +278,14 @@ class SampledGaussianNodes:
         fine = fine[(fine > coarse[0]) & (fine < coarse[-1])]
         return np.union1d(coarse, fine) if self.scale < 4.0 else coarse
 
-    def log_decay(self, theta: float, start: Floats, cut: float = math.inf, log_moment: float | None = None) -> Floats:
+    def log_decay(
+        self,
+        theta: float,
+        start: Floats,
+        cut: float = math.inf,
+        log_moment: float | None = None,
+        log_moment_error: float = 0.0,
+    ) -> Floats:
         r"""For each U in ``start``: a bound of log \|phi(u)\| for all u >= U; the contour moves to t + i y(t), y >= 0.
 
         arg A(t + iy) >= 0 for 0 <= y < pi s, so \|phi(u)\| <= E_theta[e^X] for every u >= U, with angle = y/s and
@@ -307,7 +319,7 @@ class SampledGaussianNodes:
             table = self.moment_table(np.array([theta]))
             least_k, most_k = float(table.moment[0] - table.error[0]), float(table.moment[0] + table.error[0])
         else:
-            least_k, most_k = log_moment - 1e-9, log_moment + 1e-9
+            least_k, most_k = log_moment - log_moment_error - 1e-9, log_moment + log_moment_error + 1e-9
         # log f is above its chord by at most (1 + ...) h^2/8, and its mean is below the chord's by at most its
         # convexity h^2/12;
         # the mean of e^chord is at most the mean of its ends, and e^(mean of log f) at most the mean of f (Jensen)
@@ -315,6 +327,8 @@ class SampledGaussianNodes:
         most *= np.exp((1.0 + max(0.0, -zeta) * product / s**2) * width**2 / 8)
         dip = np.maximum(0.0, zeta * product / s**2 - 1.0) * width**2 / 12
         least = np.exp(0.5 * (log_f[:-1] + log_f[1:]) - dip - most_k) * width
+        # rounding of the masses and of X
+        slack = 1e-9 + 16 * EPS * float((edges * edges + np.abs(zeta * log_a)).max())
         best = np.zeros_like(start)
         u = start[:, None]
         for shape, kappa in shapes:
@@ -333,7 +347,7 @@ class SampledGaussianNodes:
                 x[:, last] = (0.5 * (s * right) ** 2 + np.log1p(slope + s * right))[:, last]
             gain = np.expm1(np.minimum(x, 700.0))
             total = np.where(gain > 0, gain * most, gain * least).sum(axis=1) + 1e-24
-            best = np.minimum(best, np.log1p(np.maximum(total * np.where(total < 0, 1 - 1e-9, 1 + 1e-9), -1 + 1e-300)))
+            best = np.minimum(best, np.log1p(np.maximum(total + slack * np.abs(total), 1e-12 - 1.0)))
         return best
 
 

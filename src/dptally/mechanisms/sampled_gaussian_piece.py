@@ -47,28 +47,35 @@ class SampledGaussianPiece:
     def _log_f(self, t: Floats, zeta: float) -> Floats:
         return -0.5 * t * t - _HALF_LOG_TAU + zeta * self.kernel.log_a(t)
 
-    def _panels(self, zeta: float, reach: float, log_tolerance: float) -> int | None:
-        """The least power of two of panels whose error is below exp(log_tolerance), times the integral of f."""
+    def _log_defect(self, panels: int, zeta: float, reach: float) -> float:
+        """log of a bound of the error of the rule for f e^{iul}, |u| <= reach; zeta >= 0.
+
+        Angles stay below pi/2, up to which arg A grows with the imaginary part as well as with the real one.
+        """
         length = self.high - self.low
+        long, tall = 0.5 * length / panels * _LONG, 0.5 * length / panels * _TALL
+        angle = tall / self.kernel.scale
+        if angle >= 1.5:
+            return math.inf
+        edges = np.linspace(self.low - long, self.high + long, 129)
+        log_f = self._log_f(edges, zeta)
+        share = self.kernel.share(edges[1:])
+        argument = np.arctan2(share * math.sin(angle), 1 - share + share * math.cos(angle))
+        # log f is above its chord by at most h^2/8
+        worst = float((np.maximum(log_f[:-1], log_f[1:]) + reach * argument).max()) + (edges[1] - edges[0]) ** 2 / 8
+        return float(math.log(length) + worst + 0.5 * tall * tall + _LOG_RATE)
+
+    def _panels(self, zeta: float, reach: float, log_tolerance: float) -> tuple[int, float] | None:
+        """The least power of two of panels whose error is about exp(log_tolerance) of the integral, and its bound."""
+        inside = self._log_f(np.linspace(self.low, self.high, 257), zeta)
+        top = float(inside.max())
+        log_mass = top + math.log(float(np.exp(inside - top).sum()) * (self.high - self.low) / 257) - 1.0
         for power in range(14):
-            r = 0.5 * length / 2**power
             if _POINTS << power > _MAX_NODES:
                 return None
-            long, tall = r * _LONG, r * _TALL
-            if tall >= 2.0 * self.kernel.scale:
-                continue
-            edges = np.linspace(self.low - long, self.high + long, 129)
-            log_f = self._log_f(edges, zeta)
-            share = self.kernel.share(edges[1:])
-            angle = tall / self.kernel.scale
-            argument = np.arctan2(share * math.sin(angle), 1 - share + share * math.cos(angle))
-            # zeta >= 0: log f is above its chord by at most h^2/8; every panel meets at most its own range of cells
-            worst = float((np.maximum(log_f[:-1], log_f[1:]) + reach * argument).max()) + (edges[1] - edges[0]) ** 2 / 8
-            inside = self._log_f(np.linspace(self.low, self.high, 257), zeta)
-            top = float(inside.max())
-            log_mass = top + math.log(float(np.exp(inside - top).sum()) * length / 257) - 1.0
-            if math.log(length) + worst + 0.5 * tall * tall + _LOG_RATE - log_mass <= log_tolerance:
-                return int(2**power)
+            log_defect = self._log_defect(2**power, zeta, reach)
+            if log_defect - log_mass <= log_tolerance:
+                return 2**power, log_defect
         return None
 
     def _rule(self, panels: int) -> tuple[Floats, Floats]:
@@ -89,9 +96,10 @@ class SampledGaussianPiece:
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> NodeCharacteristic | None:
         zeta, s = 1.0 + theta, self.kernel.scale
-        panels = self._panels(zeta, reach, log_tolerance)
-        if panels is None:
+        found = self._panels(zeta, reach, log_tolerance)
+        if found is None:
             return None
+        panels, log_defect = found
         t, rule = self._rule(panels)
         loss = self.kernel.log_a(t)
         share = self.kernel.share(t)
@@ -103,13 +111,13 @@ class SampledGaussianPiece:
         raw = rule * np.exp(exponent - top)
         total = math.fsum(raw)
         weights = raw / total
-        defect = 2.2 * math.exp(log_tolerance)
         centre = float(np.dot(weights, loss))
-        error = 1.01 * float(np.dot(weights, weight_error)) + 8 * EPS + 4 * EPS * abs(top) + defect
+        error = 1.01 * float(np.dot(weights, weight_error)) + 8 * EPS + 4 * EPS * abs(top)
         log_moment = top + math.log(total)
+        defect = 2.2 * math.exp(min(log_defect - log_moment, 0.0))  # of numerator and denominator, relative to M
         if self.bulk and abs(log_moment) < 0.5:
             log_moment, error = self._near_one(t, rule, loss, theta, weight_error, loss_error)
-            error += defect
+            error += 2 * math.exp(min(self._log_defect(panels, 1.0, 0.0), 0.0))  # of the rule for the density itself
         return NodeCharacteristic(
             losses=loss - centre,
             weights=weights,
@@ -117,7 +125,7 @@ class SampledGaussianPiece:
             weight_error=weight_error,
             defect=defect,
             log_moment=log_moment,
-            log_moment_error=error,
+            log_moment_error=error + defect,
             centre=centre,
         )
 
@@ -128,11 +136,12 @@ class SampledGaussianPiece:
         base, lifted = weighted_expm1(np.log(rule) - 0.5 * t * t - _HALF_LOG_TAU + loss, theta * loss)
         size = np.abs(lifted)
         outside = self.kernel.mass_below(self.low) + self.kernel.mass_above(self.high)
+        blur = EPS * (32 + 2 * self.low**2 + 2 * self.high**2)  # ndtr errs by t^2 ulps
         sharp = math.fsum(lifted) - outside
         error = float(np.dot(size, weight_error + 10 * EPS)) + theta * float(
             np.dot(base + size, loss_error + EPS * np.abs(loss))
         )
-        return math.log1p(sharp), 1.05 * (error + 16 * EPS * outside) / (1 + sharp) + 4 * EPS * abs(sharp)
+        return math.log1p(sharp), 1.05 * (error + blur * outside) / (1 + sharp) + 4 * EPS * abs(sharp)
 
     def log_decay(self, theta: float, start: Floats) -> Floats:
         if not self.bulk:
@@ -140,4 +149,8 @@ class SampledGaussianPiece:
         built = self.characteristic(theta, 0.0, -25.0)
         if built is None:
             return np.zeros_like(start)
-        return self.kernel.log_decay(theta, start, self.high, built.log_moment)
+        decay = self.kernel.log_decay(theta, start, self.high, built.log_moment, built.log_moment_error)
+        # what the cells count below ``low``, and the way up from the real line at ``low`` (y <= 4)
+        log_density = float(self._log_f(np.array([self.low]), 1.0 + theta)[0])
+        extra = 1.01 * self.kernel.mass_below(self.low) + 4 * math.exp(8.0 + log_density)
+        return np.asarray(np.logaddexp(decay, math.log(extra) - built.log_moment) if extra > 0 else decay)

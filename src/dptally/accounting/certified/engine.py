@@ -52,26 +52,19 @@ def epsilon_curve(directions: Sequence[Composition], counts: Sequence[int], delt
     together: list[dict[int, tuple[float, float]]] = []
     for composition in directions:
         plain = delta > 0 and composition.determined and infinity_mass(composition)[1] == 0
-        answers = inversion.curve(composition, counts, _log_bounds(delta)[0]) if plain else {}
+        answers = inversion.curve(composition, counts, _log_bounds(delta)) if plain else {}
         together.append({k: (low, high) for k, (low, high) in answers.items() if high - low <= 1e-9 * high})
     out = []
     for count in counts:
         boxes = []
         for composition, answers in zip(directions, together, strict=True):
             if count in answers:
-                boxes.append(Interval(*_outward(answers[count]), "inversion"))
+                boxes.append(Interval(*answers[count], "inversion"))
             else:
                 repeated = Composition.of((law, count * n) for law, n in composition.parts)
                 boxes.append(_epsilon(repeated, delta))
         out.append(_larger(boxes))
     return out
-
-
-def _outward(box: tuple[float, float]) -> tuple[float, float]:
-    """The curve asks at the lower end of log delta only: the lower end moves by what an ulp of delta is worth at
-    most.
-    """
-    return max(0.0, down(box[0], 64.0) - 1e-14), box[1]
 
 
 def _larger(intervals: list[Interval]) -> Interval:
@@ -162,7 +155,7 @@ def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -
         for found_low, found_high in route.epsilon(composition, log_target):
             if found_low > low or found_high < high:
                 low, high, method = max(low, found_low), min(high, found_high), route.name
-            if high - low <= route.enough * high:
+            if math.isfinite(high) and high - low <= route.enough * high:
                 return low, high, method
     return low, min(high, _chernoff_epsilon(composition, log_target[0])), method
 

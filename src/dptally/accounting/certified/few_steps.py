@@ -36,9 +36,10 @@ Floats = NDArray[np.float64]
 
 __all__ = ["FewSteps", "for_delta", "for_epsilon"]
 
-_MOST_POINTS = 1 << 19
+_MOST_POINTS = 3 << 17
 _LONGEST = 1 << 22  # doubles in one FFT: 32 MB
-_MOST_STEPS = 400
+_MOST_STEPS = 130
+_MOST_WORK = 12_000_000  # doubles transformed for one level: about half a second
 _ROOM = 1.1  # eps may exceed its estimate by this factor, and fall short by its inverse
 _LEVELS = (math.inf, 0.35, 0.12, 0.04)  # of eps: the first splits nothing
 _NEGLIGIBLE = 30.0  # nats
@@ -89,7 +90,6 @@ class _Sum:
         blur = math.exp(min(600.0, self.theta * (window + self.step))) * (
             self.noise * math.sqrt(last - first + 1.0) + self.wrapped
         )
-      
         shares = (value, error, slope, inside + lift * blur)
         a, b, c, d = (self.log_scale + _log(x) for x in shares)
         return a, b, c, d
@@ -108,10 +108,16 @@ class FewSteps:
     saddle: float
 
     def _far(self, epsilon: float) -> tuple[float, float]:
-        """P(far) - e^eps Q(far) with at least one far step, and its rounding error."""
+        """P(far) - e^eps Q(far) with at least one far step, and its error: a normal tail at t is good to t^2 + 4 ulps.
+
+        Where Q(far) leaves the doubles only 0 <= share <= P(far) is known.
+        """
         far, far_q = (-math.expm1(self.steps * math.log1p(-m)) for m in (self.spread.far, self.spread.far_q))
-        other = math.exp(min(epsilon + math.log(far_q), 700.0)) if far_q > 0 else 0.0
-        return far - other, 64 * EPS * (1 + abs(epsilon)) * (far + other)
+        if far > 0 and far_q < 1e-280:
+            return 0.5 * far, 0.51 * far
+        log_q = math.log(far_q) if far_q > 0 else 0.0
+        other = math.exp(min(epsilon + log_q, 700.0)) if far_q > 0 else 0.0
+        return far - other, EPS * (160 + 8 * abs(epsilon) + 8 * abs(log_q)) * (far + other)
 
     def estimate(self, epsilon: float) -> float:
         """log delta(eps), not a bound."""
@@ -120,16 +126,22 @@ class FewSteps:
 
     def log_delta(self, epsilon: float) -> tuple[float, float, float]:
         """(lower, upper, slope estimate) of log delta."""
-        if not self.least <= epsilon <= self.most:
+        origin = min((part.origin for part in self.sums), default=epsilon)
+        if not self.least <= epsilon <= min(self.most, origin + 690.0):  # beyond, e^{eps - origin} leaves the doubles
             return -math.inf, 0.0, 1.0 / max(abs(epsilon), 1e-300)
         n, h = self.steps, self.spread.step
         shift = n * self.spread.loss_error
         inflate = n * self.spread.mass_error + max((part.slack for part in self.sums), default=0.0) + 1e-15
         far, far_error = self._far(epsilon)
-        above = [part.logs(epsilon - shift, 0.0) for part in self.sums]
-        upper = _log_sum([*(x for a in above for x in a[:2]), _log(far + far_error), self.log_left_out]) + inflate
-        below = [part.logs(epsilon + shift, 2 * n * h + 2 * shift) for part in self.sums]
-        spoilt = 0.5 * math.exp(n * h) * math.sqrt(math.expm1(0.25 * n * h * h * math.exp(h)))
+        window = 2 * n * h + 2 * shift
+        # misplaced mass is a shift of the loss, except where the kink of the payoff lies between its two points
+        misplaced = math.exp(n * h) * shift
+        above = [part.logs(epsilon - shift, window) for part in self.sums]
+        kinks = [a[3] + math.log(misplaced) for a in above]
+        bounds = [*(x for a in above for x in a[:2]), *kinks, _log(far + far_error), self.log_left_out]
+        upper = _log_sum(bounds) + inflate
+        below = [part.logs(epsilon + shift, window) for part in self.sums]
+        spoilt = 0.5 * math.exp(n * h) * math.sqrt(math.expm1(0.25 * n * h * h * math.exp(h))) + misplaced
         gain = _log_sum([*(b[0] for b in below), _log(far - far_error)])
         loss = _log_sum([*(b[1] for b in below), *(b[3] + math.log(spoilt) for b in below)])
         lower = gain + math.log1p(-math.exp(loss - gain)) - inflate if loss < gain else -math.inf
@@ -179,7 +191,7 @@ def _solved(found: FewSteps, log_delta: float) -> float:
 
 
 def _near(composition: Composition, epsilon: float, log_delta: float, points: int | None) -> FewSteps | None:
-    if len(composition.parts) != 1 or not epsilon > 0:
+    if len(composition.parts) != 1 or not 0 < epsilon < math.inf:
         return None
     law, n = composition.parts[0]
     if not 1 < n <= _MOST_STEPS:
@@ -222,7 +234,7 @@ def _sums(
     light, heavy = spread.mass[:cut], spread.mass[cut:]
     theta = np.geomspace(0.2 / epsilon, max(60.0, -8 * log_delta) / epsilon, 28)
     light_k = _moments(light, spread.low, spread.step, theta)
-    sums, left_out = [], []
+    sums, left_out, work = [], [], 0
     heavy_mass = float(heavy.sum()) if heavy.size else 0.0
     for k in range(n + 1 if heavy_mass > 0 else 1):
         log_ways = math.fsum(math.log((n - i) / (i + 1)) for i in range(k))
@@ -236,7 +248,8 @@ def _sums(
         if charged < log_delta - _NEGLIGIBLE:
             left_out.append(charged)
             continue
-        if k > 12:
+        work += max(4, k + 1) * len(spread.mass)
+        if k > 12 or work > _MOST_WORK:
             return None
         part = _power(spread, cut, n, k, _refined(theta, bound, best), log_ways, least)
         sums.append(part)
@@ -309,7 +322,7 @@ def _power(spread: Spread, cut: int, n: int, k: int, theta: float, log_ways: flo
     beyond = np.append(np.cumsum(back[::-1])[::-1], 0.0)
     beyond_q = np.append(np.cumsum((back * fall)[::-1])[::-1], 0.0)
     log_scale = log_ways + log_moment - theta * origin
-    slack = 8 * EPS * (abs(log_moment) + abs(theta * origin) + 16 * n)
+    slack = 8 * EPS * (abs(log_moment) + abs(theta * origin) + n * (16 + abs(theta * spread.low)))
     return _Sum(log_scale, slack, theta, origin, spread.step, beyond, beyond_q, noise, wrapped)
 
 

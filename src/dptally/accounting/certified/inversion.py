@@ -82,7 +82,9 @@ class Inversion:
         right = k[above] - base - gap * (epsilon + period) - np.log(-np.expm1(-gap * period))
         gap = np.append(self.theta - s[below], self.theta)
         left = np.append(k[below], 0.0) - base + gap * (epsilon - period) - np.log(-np.expm1(-gap * period))
-        return math.exp(min(0.0, float(right.min()) if right.size else 0.0)) + math.exp(min(0.0, float(left.min())))
+        if not right.size:
+            return math.inf
+        return math.exp(min(700.0, float(right.min()))) + math.exp(min(700.0, float(left.min())))
 
     def log_delta(self, epsilon: float) -> tuple[float, float, float]:
         """(lower, upper, slope): certified bounds of log delta(eps), and an estimate of -d log delta / d eps."""
@@ -257,8 +259,10 @@ def _sampled(parts: Parts, step: float, number: int) -> list[_Sampled]:
         real = np.maximum(
             log_phi.real, -300.0
         )  # where phi vanishes the logarithm is cut; the difference joins the error
-        # |prod (a_j + e_j) - prod a_j| <= prod(|a_j| + e_j) - prod |a_j|; the logarithm itself errs by 2 ulps of |log|
-        growth = np.log1p((error + 1e-130) * np.exp(-real)) + 4 * EPS * (
+        # |prod (a_j + e_j) - prod a_j| <= prod(|a_j| + e_j) - prod |a_j|; the logarithm itself errs by 12 ulps
+        # of |log| + |phi - 1| (log1p_complex), its multiple and the sum over the parts by one ulp of |log| for each
+        ulps = (16 + len(parts)) * EPS
+        growth = np.log1p((error + 1e-130) * np.exp(-real)) + ulps * (
             np.abs(real) + np.abs(log_phi.imag) + np.abs(minus_one)
         )
         rows.append(_Sampled(char, count, real, log_phi.imag, growth))
@@ -326,7 +330,7 @@ def chernoff_epsilon(composition: Composition, log_delta: float) -> float:
         )
 
     table = tabulate(composition.parts, lambda rows: bool(np.argmin(bound(rows)) < len(rows.theta) - 4))
-    return max(0.0, float(bound(table).min()))
+    return max(0.0, float(bound(table).min())) if len(table.theta) else math.inf
 
 
 def chernoff_log_delta(composition: Composition, epsilon: float) -> float:
@@ -338,7 +342,7 @@ def chernoff_log_delta(composition: Composition, epsilon: float) -> float:
         return np.asarray(rows.moment + rows.error - t * epsilon - t * np.log1p(1 / t) - np.log1p(t) + 8 * EPS * size)
 
     table = tabulate(composition.parts, lambda rows: bool(np.argmin(bound(rows)) < len(rows.theta) - 4))
-    return min(0.0, float(bound(table).min()))
+    return min(0.0, float(bound(table).min())) if len(table.theta) else 0.0
 
 
 def for_delta(composition: Composition, log_delta: float) -> Inversion | None:
@@ -439,11 +443,13 @@ def _pushed(holds: Callable[[float], bool], start: float, distance: float, sign:
 _BLOCK = 1.2  # the largest ratio of the counts that share one contour
 
 
-def curve(composition: Composition, counts: Sequence[int], log_delta: float) -> dict[int, tuple[float, float]]:
-    """Certified bounds of eps at delta for each number of repetitions; those that the contours cannot answer are left
-    out.
+def curve(
+    composition: Composition, counts: Sequence[int], log_target: tuple[float, float]
+) -> dict[int, tuple[float, float]]:
+    """Certified bounds of eps for each number of repetitions, at a delta whose log lies in ``log_target``.
 
-    Neighbouring counts share tilt, period, cut-off and the values of phi; only the power differs.
+    Counts that the contours cannot answer are left out. Neighbouring counts share tilt, period, cut-off and the values
+    of phi; only the power differs.
     """
     found: dict[int, tuple[float, float]] = {}
     if not composition.parts or not all(type(law).has_characteristic for law, _ in composition.parts):
@@ -452,11 +458,14 @@ def curve(composition: Composition, counts: Sequence[int], log_delta: float) -> 
     while ordered:
         block = [count for count in ordered if count <= _BLOCK * ordered[0]]
         ordered = ordered[len(block) :]
-        found.update(_block(composition, block, log_delta))
+        found.update(_block(composition, block, log_target))
     return found
 
 
-def _block(composition: Composition, counts: list[int], log_delta: float) -> dict[int, tuple[float, float]]:
+def _block(
+    composition: Composition, counts: list[int], log_target: tuple[float, float]
+) -> dict[int, tuple[float, float]]:
+    log_delta = log_target[0]
     least, most, middle = counts[0], counts[-1], counts[len(counts) // 2]
     parts = [(law, middle * n) for law, n in composition.parts]
     table = tabulate(parts, lambda rows: 3 * saddle_for_delta(rows, log_delta) < rows.theta[-1])
@@ -493,7 +502,7 @@ def _block(composition: Composition, counts: list[int], log_delta: float) -> dic
         contour = _assemble(
             rows, count, _scaled(tilts, count / middle), theta, step, min(log_bound, 0.0), at_count.saddle
         )
-        answers[count] = epsilon(contour, (log_delta, log_delta))
+        answers[count] = epsilon(contour, log_target)
     return answers
 
 

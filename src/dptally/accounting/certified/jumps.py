@@ -62,7 +62,9 @@ class _Term:
 
 def _chernoff(table: MomentTable, epsilon: float) -> Floats:
     t = table.theta
-    return np.asarray(table.moment + table.error - t * epsilon - (t * np.log1p(1 / t) + np.log1p(t)))
+    log_c = t * np.log1p(1 / t) + np.log1p(t)
+    rounding = 8 * EPS * (np.abs(table.moment) + t * abs(epsilon) + log_c)
+    return np.asarray(table.moment + table.error - t * epsilon - log_c + rounding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +81,18 @@ class _Rest:
     log_left_out: float
 
     def log_far(self, epsilon: float) -> tuple[float, float]:
-        """Bounds of the log of the far jumps' share of delta; the masses are good to 32 ulps."""
+        """Bounds of the log of the far jumps' share of delta.
+
+        A normal tail at t is good to t^2 + 4 ulps, and t^2 <= -2 log Phi(-t). Where e^eps Q leaves the doubles only
+        0 <= share <= P is used.
+        """
         if self.far == 0.0:
             return -math.inf, -math.inf
-        p, q = self.far, math.exp(min(epsilon, 700.0)) * self.far_q
-        error = 32 * EPS * (p + q)
-        low = p - q - error if epsilon <= self.valid else 0.0
-        high = p - q + error if epsilon <= self.valid else p + error
+        sharp = epsilon <= min(self.valid, 690.0) and self.far_q > 1e-280
+        p, q = self.far, math.exp(epsilon) * self.far_q if sharp else 0.0
+        error = EPS * (160 + 8 * abs(math.log(max(self.far_q, 1e-320)))) * (p + q)
+        low = p - q - error if sharp else 0.0
+        high = p - q + error
         return (math.log(low) if low > 0 else -math.inf), math.log(high)
 
 
@@ -110,14 +117,15 @@ class JumpSum:
         lower = _log_sum([ways + low for ways, low, _, _ in answers] + [far_low])
         bounds = [term.chernoff(epsilon)[0] for term in self.bounded]
         upper = _log_sum([ways + high for ways, _, high, _ in answers] + bounds + [self.rest.log_left_out, far_high])
-        slack = 8 * EPS * (1 + abs(lower)) if math.isfinite(lower) else 0.0
+        ways = 16 + 4 * max((abs(ways) for ways, _ in self.computed), default=0.0)
+        slack = 8 * EPS * (ways + abs(lower)) if math.isfinite(lower) else 0.0
         weights = [math.exp(min(0.0, ways + high - upper)) for ways, _, high, _ in answers]
         rate = (
             sum(w * r for w, (_, _, _, r) in zip(weights, answers, strict=True)) / sum(weights)
             if sum(weights) > 0
             else 0.0
         )
-        return lower - slack, min(0.0, upper + 8 * EPS * (1 + abs(upper))), rate
+        return lower - slack, min(0.0, upper + 8 * EPS * (ways + abs(upper))), rate
 
 
 def _log_sum(logs: list[float]) -> float:
@@ -188,7 +196,7 @@ def for_epsilon(
 
 def _terms(composition: Composition, level: float, log_delta: float, guess: float) -> tuple[list[_Term], _Rest] | None:
     """One term for each number of jumps that can matter, and the log of what all else can add to delta."""
-    if not guess > 0:
+    if not 0 < guess < math.inf:
         return None
     theta = np.geomspace(0.3 / guess, max(60.0, -6 * log_delta) / guess, 32)
     log_dropped = log_delta - _NEGLIGIBLE - math.log(composition.steps)
