@@ -47,6 +47,7 @@ bench: .venv-bench/dptally/.ready
 # random plans against independent truths: `make soak SOAK='--plans 1000 --seed 7'`
 soak: $(VENV)/.dev
 	$(BIN)/python benchmarks/soak.py $(SOAK)
+	DPTALLY_SOAK=1 $(BIN)/pytest -n 0 -q tests/ledger
 
 # the founding papers, redone: build/papers/index.html
 .PHONY: papers docs
