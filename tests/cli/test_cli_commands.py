@@ -86,8 +86,12 @@ def test_dpsgd(run: Run, options: str, rate: float, steps: int) -> None:
     base = ["dpsgd", "--noise-multiplier", "1.1", "--delta", "1e-5", "--json", "--brief"]
     found = answer(run(*base, *options.split()))
     assert found["plan"] == repr(dp.dpsgd(1.1, rate, steps))
-    found = answer(run(*base, *options.split(), "--adjacency", "replace"))
-    assert "REPLACE" in found["plan"]
+
+
+def test_dpsgd_of_replaced_records(run: Run) -> None:
+    plan = ("--noise-multiplier", "2", "--sample-rate", "0.5", "--steps", "1", "--delta", "1e-5")
+    found = answer(run("dpsgd", *plan, "--json", "--brief", "--adjacency", "replace"))
+    assert found["plan"] == repr(dp.dpsgd(2.0, 0.5, 1, dp.REPLACE))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +129,7 @@ def test_calibrate(run: Run) -> None:
 
 
 def test_a_target_that_cannot_be_met(run: Run) -> None:
-    missed = run("calibrate", "gaussian(SIGMA) + laplace(1)", "--epsilon", "0.5", "--delta", "1e-6")
+    missed = run("calibrate", "gaussian(SIGMA) + approx(0, 1e-3)", "--epsilon", "0.5", "--delta", "1e-6")
     assert missed.code == 1
     assert missed.err.startswith("Error: ")
 
@@ -152,7 +156,7 @@ def test_convert(run: Run) -> None:
     expected = dp.convert(dp.ZCDP(0.5), to="approx", delta=1e-6).parameters()
     assert found["guarantee"] == {"name": "approx_dp", **expected}
     assert (
-        "RenyiDP(orders=(2.0,), epsilons=(1.0,))"
+        "RenyiDP(orders=(2.0,), epsilons=(1.0"
         in run("convert", "zcdp(0.5)", "--to", "renyi", "--order", "2").out
     )
     assert_refused(run("convert", "zcdp(0.5)", "--to", "approx"), "delta or epsilon")
@@ -241,10 +245,10 @@ def test_the_audit_of_ourselves(run: Run) -> None:
 def test_ledger_is_there(run: Run, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/b.db"
     assert "created 'd'" in run("ledger", "create", "d", "--zcdp", "0.5", "--ledger", url).out
+    assert_refused(run("ledger", "spend", "d", "gausian(1)", "--ledger", url), "did you mean gaussian?")
     with pytest.raises(SystemExit) as done:
         run("ledger", "spend", "d", "gaussian(sigma=10)", "--ledger", url)
     assert done.value.code == 0
-    assert_refused(run("ledger", "spend", "d", "gausian(1)", "--ledger", url), "did you mean gaussian?")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -37,21 +37,18 @@ def test_what_a_plan_prints_is_a_plan_text(chosen: list[tuple[dp.Mechanism, int]
     assert parse(repr(chosen[0][0])) == chosen[0][0]
 
 
-@given(st.text(max_size=60))
-def test_any_text_is_a_plan_or_a_plan_error(text: str) -> None:
+def plan_or_column(text: str) -> dp.Mechanism | int:
+    """The plan, or the column of the mistake."""
     try:
-        assert isinstance(parse(text), dp.Mechanism)
+        return parse(text)
     except PlanError as error:
-        assert 1 <= error.column <= len(text) + 1
-        assert str(error).count("\n") == 0
+        return error.column
 
 
-@given(st.text(alphabet="gaussiN()[],=*/+-. 0123456789eSIGMA_", max_size=60))
-def test_near_plans_too(text: str) -> None:
-    try:
-        assert isinstance(parse(text), dp.Mechanism)
-    except PlanError as error:
-        assert 1 <= error.column <= len(text) + 1
+@given(st.one_of(st.text(max_size=60), st.text(alphabet="gaussiN()[],=*/+-. 019eSIGMA_", max_size=60)))
+def test_any_text_is_a_plan_or_a_mistake_with_its_column(text: str) -> None:
+    found = plan_or_column(text)
+    assert isinstance(found, dp.Mechanism) or 1 <= found <= len(text) + 1
 
 
 @pytest.mark.parametrize(
@@ -115,7 +112,8 @@ def test_texts(text: str, plan: dp.Mechanism) -> None:
         ("9" * 390 + "*" + "9" * 390, 392, "too large"),
         ("9" * 390 + " * 1.5", 394, "too large"),
         ("9" * 390 + " + 1.5", 1, "too large"),
-        ("1__0.5.5", 7, "unexpected"),
+        ("1.5.5", 4, "unexpected"),
+        ("1__0.5", 1, "not a number"),
         ("gaussian(1_.)", 10, "not a number"),
         ("gaussian(SIGMA)", 10, "left open"),
         ("(" * 10_000, 51, "50 deep"),
@@ -158,10 +156,10 @@ def test_templates() -> None:
     make = template("STEPS * poisson(gaussian(1.0), 0.01) + gaussian(STEPS)")
     assert make.name == "STEPS"
     assert make(10.0) == 10 * dp.PoissonSampled(dp.Gaussian(1.0), 0.01) + dp.Gaussian(10.0)
-    with pytest.raises(PlanError, match="whole|integer"):
+    with pytest.raises(PlanError, match=r"at least 0, got 2\.5"):
         make(2.5)
     with pytest.raises(PlanError, match="nothing is left open"):
         template("poisson(gaussian(1), 0.5, REPLACE)")
     with pytest.raises(PlanError, match="only one value may be left open, found RATE, SIGMA") as caught:
         template("poisson(gaussian(-SIGMA), [RATE])")
-    assert caught.value.column == 27
+    assert caught.value.column == 28

@@ -10,6 +10,7 @@ from html import escape
 
 import dptally
 from dptally.accounting.decimals import shown_down, shown_up
+from dptally.errors import Unanswerable
 from dptally.interval import Interval
 from dptally.meaning import attacks
 from dptally.mechanisms import Mechanism
@@ -155,7 +156,7 @@ def card(plan: Mechanism, deltas: Sequence[float] = DELTAS, title: str = "", uni
         mechanisms=tuple((n, name, theorem) for name, n, theorem in explained.parts),
         epsilons=tuple(zip(deltas, boxes, strict=True)),
         mu=facts.mu,
-        rho=facts.rho,
+        rho=_rho(plan),
         risk=tuple((x, attacks.true_positive_rate(directions, x)) for x in _RATES),
         advantage=facts.advantage,
         theorems=facts.theorems,
@@ -163,6 +164,14 @@ def card(plan: Mechanism, deltas: Sequence[float] = DELTAS, title: str = "", uni
         assumptions=explained.assumptions,
         version=dptally.__version__,
     )
+
+
+def _rho(plan: Mechanism) -> float | None:
+    try:
+        found = plan.rho()
+    except Unanswerable:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def _marked(assumptions: Iterable[str]) -> Iterable[str]:
