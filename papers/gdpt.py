@@ -122,8 +122,12 @@ def _search(m: dp.Mechanism, d: float, points: int) -> tuple[float, float]:
     """(mu-, mu+) as printed: mu+ from (x-, delta(x+)), mu- from (x+, delta(x-)); searches are exact."""
     x = d * np.arange(points + 1)
     delta = profile(m, x)
-    upper = max(gaussian.mu_for(float(a), float(b)) for a, b in zip(x[:-1], delta[1:], strict=True))
-    lower = max(gaussian.mu_for(float(a), float(b)) for a, b in zip(x[1:], delta[:-1], strict=True))
+    upper = lower = 0.0
+    for below, above, later, earlier in zip(x[:-1], x[1:], delta[1:], delta[:-1], strict=True):
+        if gaussian.delta_mu(upper, float(below)) < later:
+            upper = gaussian.mu_for(float(below), float(later))
+        if gaussian.delta_mu(lower, float(above)) < earlier:
+            lower = gaussian.mu_for(float(above), float(earlier))
     return lower, upper
 
 

@@ -59,9 +59,7 @@ def commands(page: Path) -> list[str]:
     return [line for line in found if re.match(r"(dptally|export) ", line)]
 
 
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if any(c.startswith("dptally") for c in commands(p))], ids=name
-)
+@pytest.mark.parametrize("page", [p for p in PAGES if any(c.startswith("dptally") for c in commands(p))], ids=name)
 def test_shell_blocks(page: Path, tmp_path: Path) -> None:
     script = tmp_path / "answer.sh"  # the page about the ledger lets a command touch the data
     script.write_text("#!/bin/sh\necho 12\n")

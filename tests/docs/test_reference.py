@@ -1,0 +1,32 @@
+"""Contract: the reference pages hold every public name, every conversion and every source. They are written by
+docs/reference.py; run it when this fails.
+"""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import dptally as dp
+from dptally.accounting.citations import SOURCES
+from dptally.conversions import EDGES
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def test_every_public_name() -> None:
+    page = (DOCS / "reference-names.md").read_text(encoding="utf-8")
+    assert [name for name in dp._HOME if f"| `{name}" not in page] == []
+
+
+def test_every_conversion_and_source() -> None:
+    page = (DOCS / "reference-theorems.md").read_text(encoding="utf-8")
+    assert [edge.function.__name__ for edge in EDGES if f"`{edge.function.__name__}`" not in page] == []
+    assert [source.tag for source in SOURCES if f"**{source.tag}.**" not in page] == []
+
+
+def test_the_writer_still_works() -> None:
+    writer = runpy.run_path(str(DOCS / "reference.py"), run_name="reference")
+    for name in ("names_page", "theorems_page"):
+        page = writer[name]()
+        assert sum(line.startswith("|") for line in page.splitlines()) > 50
