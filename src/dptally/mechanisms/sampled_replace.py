@@ -24,9 +24,11 @@ from scipy.special import ndtr
 from dptally.checks import Floats
 from dptally.law import Law
 from dptally.law.adjacency import Side
+from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
 from dptally.mechanisms.loss_quadrature import LossNodes, divergence, moment_by_nodes
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.mechanisms.sampled_replace_nodes import SampledReplaceNodes
 from dptally.mechanisms.trapezoid import REACH, significant_points, strip_step
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS
@@ -53,7 +55,17 @@ class SampledReplaceGaussianLaw(Law):
 
     rate: float
     sigma: float
+    has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = REPLACE_THEOREM
+
+    def moment_table(self, theta: Floats) -> MomentTable:
+        return SampledReplaceNodes(self.rate, self.sigma).moment_table(theta)
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+        return SampledReplaceNodes(self.rate, self.sigma).characteristic(theta, reach, log_tolerance)
+
+    def log_decay(self, theta: float, start: Floats) -> Floats:
+        return SampledReplaceNodes(self.rate, self.sigma).log_decay(theta, start)
 
     def _ratio(self, s: Floats) -> Floats:
         """log A(s)."""
