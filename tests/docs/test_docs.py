@@ -7,7 +7,6 @@ from __future__ import annotations
 import doctest
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -49,40 +48,41 @@ def test_python_blocks(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert runner.failures == 0, "\n".join(said)
 
 
-def commands(page: Path) -> list[str]:
-    """Lines of shell blocks that call the program; a trailing backslash continues a line."""
-    found = []
+def commands(page: Path) -> list[tuple[str, str]]:
+    """(command, what the page shows below it) of shell blocks: all lines that call the program or set a variable."""
+    found: list[tuple[str, str]] = []
     for word, _, body in blocks(page):
-        if word in ("", "sh", "bash", "console"):
-            lines = body.replace("\\\n", " ").splitlines()
-            found += [line.removeprefix("$ ").strip() for line in lines]
-    return [line for line in found if re.match(r"(dptally|export) ", line)]
+        if word not in ("", "sh", "bash", "console"):
+            continue
+        prompted = re.split(r"^\$ ", body.replace("\\\n", " "), flags=re.MULTILINE)
+        if len(prompted) > 1:
+            found += [(text.split("\n", 1)[0].strip(), text.split("\n", 1)[1]) for text in prompted[1:]]
+        else:
+            found += [(line.strip(), "") for line in prompted[0].splitlines()]
+    return [(line, shown) for line, shown in found if re.match(r"(dptally|export) ", line)]
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(c.startswith("dptally") for c in commands(p))], ids=name)
+@pytest.mark.parametrize("page", [p for p in PAGES if any(c.startswith("dptally") for c, _ in commands(p))], ids=name)
 def test_shell_blocks(page: Path, tmp_path: Path) -> None:
     script = tmp_path / "answer.sh"  # the page about the ledger lets a command touch the data
     script.write_text("#!/bin/sh\necho 12\n")
     script.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    for command in commands(page):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "COLUMNS": "120", "NO_COLOR": "1", "TERM": "dumb"}
+    for command, shown in commands(page):
         if command.startswith("export "):
             key, _, value = command.removeprefix("export ").partition("=")
             environment[key] = value
             continue
-        asked = re.search(r"# exit (\d)\s*$", command)
-        line = re.sub(r"\s+#\s.*$", "", command)
-        done = subprocess.run(  # shell: pages may redirect to a file
-            line if ">" in line else shlex.split(line),
-            shell=">" in line,
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
         )
-        assert done.returncode == (int(asked[1]) if asked else 0), f"{line}\n{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
+        said = done.stdout + done.stderr
+        assert done.returncode == (2 if shown.startswith("Error:") else 0), f"{command}\n{said}"
+        assert "Traceback" not in said
+        if shown:
+            assert doctest.OutputChecker().check_output(shown, said, FLAGS), f"{command}\n{said}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
