@@ -474,3 +474,33 @@ def test_tradeoff_answers_in_the_shape_of_the_question():
     assert table.shape == (2, 2)
     assert table[1, 0] == Gaussian(2.0).tradeoff(0.3)
     assert Gaussian(2.0).tradeoff(np.array([])).shape == (0,)
+
+
+def test_epsilon_of_a_vast_mu_is_half_its_square():
+    for mu in (1e14, 1e20, 1e50, 1e100):
+        for delta in (1e-300, 0.5, 0.9):
+            assert gaussian.epsilon_mu(mu, delta) == pytest.approx(0.5 * mu * mu, rel=2e-12)
+            assert gaussian.delta_mu(mu, gaussian.epsilon_mu(mu, delta)) <= delta
+
+
+def test_orders_beyond_the_quadrature_are_refused_and_rho_does_without_them():
+    rare = PoissonSampled(Gaussian(0.5), 1e-9)
+    with pytest.raises(Unanswerable, match="points"):
+        rare.renyi(sys.float_info.max)
+    assert rare.rho() == pytest.approx(0.5 / 0.25, rel=1e-12)  # that of the noise without sampling
+    assert PoissonSampled(PureDP(1e308), 0.5).renyi(30.0) == math.inf  # 30e308 is not a double
+
+
+def test_suprema_that_add_up_beyond_the_doubles():
+    vast = 3 * RenyiDP(orders=(2.0, math.inf), epsilons=(3.0, sys.float_info.max))
+    assert vast.rho() == math.inf
+    assert 0 < vast.epsilon(1e-6) < 30
+
+
+def test_a_loss_of_zero_that_is_sometimes_infinite_composes():
+    """The mass at infinity is all that such a step adds."""
+    both = 3 * ApproxDP(0.0, 1e-9) + 2 * Gaussian(2.0) + Laplace(2.0)
+    alone = (2 * Gaussian(2.0) + Laplace(2.0)).delta_interval(1.0)
+    together = both.delta_interval(1.0)
+    assert together.lower <= alone.upper + 3e-9
+    assert together.upper >= alone.lower + 2.9e-9 * (1 - alone.upper)

@@ -68,9 +68,7 @@ def delta(directions: Sequence[Composition], epsilon: float, conversion: str = "
 def _finite_rho(directions: Sequence[Composition]) -> float:
     smallest = rho(directions)
     if math.isinf(smallest):
-        raise Unanswerable(
-            "the plan is not zCDP for any rho; ask the Renyi framework or the certified accountant"
-        )
+        raise Unanswerable("the plan is not zCDP for any rho; ask the Renyi framework or the certified accountant")
     return smallest
 
 
@@ -239,6 +237,8 @@ def _search(composition: Composition) -> float:
     """Branch and bound over l, for a composition without mass at infinity."""
     bounded = up(math.fsum(n * law.supremum for law, n in composition.parts if math.isfinite(law.supremum)))
     unbounded = _unbounded_ceiling(composition)
+    if math.isinf(bounded):  # the suprema add up beyond the largest double
+        return math.inf
     if math.isinf(unbounded):
         if np.isinf(_moment(composition, np.array([1.0, 4.0, 16.0, 64.0]))).any():
             return math.inf
@@ -254,8 +254,8 @@ def _search(composition: Composition) -> float:
     last = bounded / max(best - unbounded, best * _TOLERANCE)  # beyond it the ratio is below best
     if last > 1:
         further = np.geomspace(1.0, last, 2 + int(12 * math.log10(last)))[1:]
-        points = np.concatenate([points, further])
-        values = np.concatenate([values, _moment(composition, further)])
+        further, more = _reachable(composition, further)
+        points, values = np.concatenate([points, further]), np.concatenate([values, more])
     beyond = unbounded + bounded / (points[-1] + 1)
     low, high = np.concatenate([[0.0], points[:-1]]), points
     k_low, k_high = np.concatenate([[0.0], values[:-1]]), values
@@ -263,7 +263,7 @@ def _search(composition: Composition) -> float:
     while True:
         best = max(best, float(np.max(k_high / high / (high + 1))))
         upper = np.minimum(_chord_bound(low, high, k_low, k_high), unbounded + bounded / (low + 1))
-        open_ = upper > best * (1 + 0.5 * _TOLERANCE)
+        open_ = upper > max(best * (1 + 0.5 * _TOLERANCE), settled)  # below what is settled nothing is gained
         settled = max(settled, best, float(np.max(upper[~open_], initial=0.0)))
         spent += int(open_.sum())
         low, high, k_low, k_high = low[open_], high[open_], k_low[open_], k_high[open_]
@@ -275,6 +275,18 @@ def _search(composition: Composition) -> float:
         k_low, k_high = np.concatenate([k_low, k_middle]), np.concatenate([k_middle, k_high])
     settled = max(settled, float(np.max(upper[open_], initial=0.0)))
     return float(settled * (1 + 2 * MOMENT_TRUST))
+
+
+def _reachable(composition: Composition, at: Floats) -> tuple[Floats, Floats]:
+    """The first of these points, and K there, up to where it cannot be computed any more."""
+    values = []
+    for decade in np.array_split(at, math.ceil(at.size / 12)):
+        try:
+            values.append(_moment(composition, decade))
+        except Unanswerable:  # from here on K(l) <= l sup L is used
+            break
+    known = np.concatenate(values) if values else np.empty(0)
+    return at[: known.size], known
 
 
 def _unbounded_ceiling(composition: Composition) -> float:
@@ -298,7 +310,7 @@ def _chord_bound(low: Floats, high: Floats, k_low: Floats, k_high: Floats) -> Fl
     slope = (k_high - k_low) / (high - low)
     c = np.maximum(slope * low - k_low, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        peak = (c + np.sqrt(c * (c + slope))) / slope
+        peak = (c + np.sqrt(c) * np.sqrt(c + slope)) / slope
     inside = np.clip(np.where(np.isfinite(peak), peak, high), np.maximum(low, 1e-300), high)
     weight = (inside - low) / (high - low)
     middle = ((1 - weight) * k_low + weight * k_high) / inside / (inside + 1)

@@ -26,7 +26,7 @@ from dptally.errors import Unanswerable
 from dptally.law import Law
 from dptally.law.law import Numbers
 from dptally.mechanisms.discrete_gaussian import DiscreteGaussianLaw
-from dptally.mechanisms.trapezoid import REACH
+from dptally.mechanisms.trapezoid import MOST_POINTS, REACH
 from dptally.numerics.logspace import log1p
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
 
 _CELLS = 1 << 20  # entries of one (t, node) table: 16 MB of complex numbers
 _FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(14, 1, -1))
+_FEW = 1 << 14  # more terms than these are summed in pairs: all positive, at most 16 ulps
 _POINTS = 32  # Gauss-Legendre points of one panel
 
 
@@ -59,7 +60,9 @@ class LossNodes:
     @property
     def mean(self) -> float:
         """E[L; L < inf]."""
-        return math.fsum((*self.divergence, self.reverse_mass, -self.infinity_mass))
+        few = self.divergence.size <= _FEW
+        total = math.fsum(self.divergence) if few else float(self.divergence.sum())
+        return math.fsum((total, self.reverse_mass, -self.infinity_mass))
 
     def log_moment(self, t: Numbers) -> Numbers:
         """log E[e^{tL}; L < inf] for a one-dimensional array of real or complex t."""
@@ -70,7 +73,13 @@ class LossNodes:
         return out
 
     def _block(self, t: Numbers) -> Numbers:
-        u, mean = t[:, None] * self.loss, self.mean
+        with np.errstate(over="ignore", invalid="ignore"):
+            u, mean = t[:, None] * self.loss, self.mean
+        finite = np.isfinite(u).all(axis=1)
+        if not finite.all():  # the exponent itself is beyond the doubles
+            whole = np.full(t.shape, np.inf, dtype=u.dtype)
+            whole[finite] = self._block(t[finite]) if finite.any() else np.inf
+            return whole
         peak = np.maximum((self.log_mass + u.real).max(axis=1), 0.0)
         out = np.empty(t.shape, dtype=u.dtype)
         mild = peak < 2.0
@@ -147,10 +156,9 @@ def weighted_losses(law: Law, tilt: float, modulus: float) -> tuple[Floats, Floa
 def _lattice(law: DiscreteGaussianLaw, tilt: float) -> tuple[Floats, Floats]:
     """The atoms of discrete Gaussian noise that matter at this tilt: between the modes, and REACH beyond."""
     reach = law.shift * (2.0 + max(tilt, 1.0)) + REACH * law.sigma + 1.0
-    if reach > 1e6:
+    if not 2 * reach <= MOST_POINTS:
         raise Unanswerable(
-            f"the log-moment of {law!r} on a sample at t = {tilt:g} needs {2 * reach:.0f} terms; "
-            "use Gaussian noise"
+            f"the log-moment of {law!r} on a sample at t = {tilt:g} needs {2 * reach:.0f} terms; use Gaussian noise"
         )
     k = np.arange(-math.ceil(reach), math.ceil(reach) + 1, dtype=np.float64)
     weight = -0.5 * (k / law.sigma) ** 2
@@ -162,9 +170,7 @@ def panels(start: float, end: float, modulus: float) -> tuple[Floats, Floats]:
     """(points, weights) of composite Gauss-Legendre quadrature on [start, end]; see ``weighted_losses``."""
     number = max(1, math.ceil((end - start) / min(2.0, 8.0 / (1.0 + modulus))))
     if number > 100_000:
-        raise Unanswerable(
-            f"the log-moment at |t| = {modulus:g} needs {number} panels; ask for a smaller order"
-        )
+        raise Unanswerable(f"the log-moment at |t| = {modulus:g} needs {number} panels; ask for a smaller order")
     points, weights = _gauss_legendre()
     half = 0.5 * (end - start) / number
     centres = start + half * (2.0 * np.arange(number) + 1.0)

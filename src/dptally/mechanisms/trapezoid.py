@@ -10,12 +10,12 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.errors import Unanswerable
 
-__all__ = ["NATS", "REACH", "significant_points", "strip_step"]
+__all__ = ["MOST_POINTS", "NATS", "REACH", "significant_points", "strip_step"]
 
 NATS = 50.0  # points are left out, and the step refined, until what remains is e^-50 of the whole
 REACH = 13.0  # standard deviations around a mode that hold all but e^-80 of it
 _WIDE = 8000.0  # coarse points of one unbroken grid
-_MOST_POINTS = 1 << 22  # of one rule: 32 MB of each column
+MOST_POINTS = 1 << 20  # of one rule: seconds of work at twenty orders
 
 # half-widths of a strip, in units of sigma
 _STRIPS = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 1.1, 1.6, 2.1, 2.6])
@@ -48,6 +48,8 @@ def significant_points(
 
     ``law(s)`` gives (log density under P, loss); the summand is looked at on a coarse grid of ``spacing``.
     """
+    if not np.isfinite(centres).all():
+        _affordable(math.inf)
     coarse = _coarse(centres, spacing)
     log_density, loss = law(coarse)
     rows = max(1, (1 << 20) // coarse.size)
@@ -56,6 +58,8 @@ def significant_points(
         size = _log_summand(log_density, loss, tilts[start : start + rows, None], frequency)
         matters |= (size > size.max(axis=1, keepdims=True) - NATS).any(axis=0)
     kept = coarse[matters]
+    if not kept.size:  # the summands themselves are beyond the doubles
+        _affordable(math.inf)
     cuts = np.flatnonzero(np.diff(kept) > 1.5 * spacing)
     starts, ends = np.append(0, cuts + 1), np.append(cuts, kept.size - 1)
     _affordable(float((kept[ends] - kept[starts] + 2 * spacing).sum()) / step)
@@ -67,7 +71,7 @@ def significant_points(
 
 
 def _affordable(points: float) -> None:
-    if not points <= _MOST_POINTS:
+    if not points <= MOST_POINTS:
         raise Unanswerable(
             f"the log-moment on a sample needs {points:.3g} points with this little noise or at this order; "
             "ask delta(epsilon=...) or epsilon(delta=...) of one run, or take more noise"

@@ -50,7 +50,7 @@ class TwoPointLaw(Law):
             return None
         losses = np.array([-self.loss, 0.0, self.loss])
         masses = np.array([self.mass * math.exp(-self.loss), self.zero, self.mass])
-        off = (self.loss - self.loss_lower) / self.loss + 4 * EPS
+        off = 4 * EPS + ((self.loss - self.loss_lower) / self.loss if self.loss > 0 else 0.0)
         keep = masses > 0
         return tilted_nodes(
             losses[keep],

@@ -47,11 +47,10 @@ __all__ = [
 
 SMALLEST_MU, LARGEST_MU = 1e-300, 1e100  # beyond, squares leave the range of doubles
 MU_ULPS = 2.0  # relative error of mu, in units of EPS = 2^-52, that the bounds cover unless told otherwise
-_MILLS_ULPS = (
-    8.0  # erfcx: at most 3.9 measured over 70 000 points against balls; plus the rounding of x / sqrt(2)
-)
+_MILLS_ULPS = 8.0  # erfcx: at most 3.9 measured over 70 000 points against balls; plus the rounding of x / sqrt(2)
 _LARGEST_SCORE = 1e150  # beyond, the square of a normal deviate leaves the doubles
 _LARGEST_EPSILON = 1e190  # up to here the mu that belongs to it stays below LARGEST_MU / 2
+_SHARPEST_MU = 1e14  # beyond, one ulp of epsilon = mu^2/2 takes delta from 1 to nothing
 _LOWEST_LOG = -1e298  # no logarithm of a tail is inverted below
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -268,9 +267,7 @@ def gaussian_epsilon(mu: ArrayLike, delta: ArrayLike, mu_ulps: float = MU_ULPS) 
     return _epsilon(mu, *_log_bounds(delta), mu_ulps)
 
 
-def gaussian_epsilon_log(
-    mu: ArrayLike, log_delta: ArrayLike, mu_ulps: float = MU_ULPS
-) -> tuple[Floats, Floats]:
+def gaussian_epsilon_log(mu: ArrayLike, log_delta: ArrayLike, mu_ulps: float = MU_ULPS) -> tuple[Floats, Floats]:
     """:func:`gaussian_epsilon` at delta = exp(log_delta), which may lie far below the smallest double."""
     target = np.asarray(log_delta, dtype=np.float64)
     return _epsilon(mu, target, target, mu_ulps)
@@ -302,18 +299,16 @@ def gaussian_mu_at_zero(log_rest: ArrayLike, ulps: float = 4.0) -> tuple[Floats,
     log_rest = np.asarray(log_rest, dtype=np.float64)
     high, low = np.minimum(up(log_rest, ulps), 0.0), down(log_rest, ulps)
     if np.all(log_rest > -1.0):
-        return gaussian_mu(0.0, np.maximum(down(-np.expm1(high), 4), 0.0))[0], gaussian_mu(
-            0.0, up(-np.expm1(low), 4)
-        )[1]
+        return gaussian_mu(0.0, np.maximum(down(-np.expm1(high), 4), 0.0))[0], gaussian_mu(0.0, up(-np.expm1(low), 4))[
+            1
+        ]
     if np.all(log_rest <= -1.0):
         lower, upper = (
             normal_tail_quantile(up(high - math.log(2), 2))[0],
             normal_tail_quantile(down(low - math.log(2), 2))[1],
         )
         return 2.0 * lower, 2.0 * upper
-    near, far = (
-        gaussian_mu_at_zero(part, ulps) for part in (np.maximum(log_rest, -0.5), np.minimum(log_rest, -1.0))
-    )
+    near, far = (gaussian_mu_at_zero(part, ulps) for part in (np.maximum(log_rest, -0.5), np.minimum(log_rest, -1.0)))
     return np.where(log_rest > -1.0, near[0], far[0]), np.where(log_rest > -1.0, near[1], far[1])
 
 
@@ -356,9 +351,7 @@ def normal_tail_quantile(log_tail: ArrayLike) -> tuple[Floats, Floats]:
     point = np.asarray(-ndtri_exp(target))
     with np.errstate(over="ignore"):
         step = EPS * (
-            8
-            + np.abs(point)
-            + np.abs(target) / np.maximum(np.exp(-0.5 * point * point - target), np.abs(point))
+            8 + np.abs(point) + np.abs(target) / np.maximum(np.exp(-0.5 * point * point - target), np.abs(point))
         )
     lower = _move(point, -step, lambda x: log_normal_tail(x)[0] >= target)
     upper = _move(point, step, lambda x: log_normal_tail(x)[1] <= target)
@@ -376,27 +369,25 @@ def _log_bounds(delta: ArrayLike) -> tuple[Floats, Floats]:
     return np.where(whole, logged, down(logged, 2)), np.where(whole, logged, np.minimum(up(logged, 2), 0.0))
 
 
-def _epsilon(
-    mu: ArrayLike, target_lower: Floats, target_upper: Floats, mu_ulps: float
-) -> tuple[Floats, Floats]:
+def _epsilon(mu: ArrayLike, target_lower: Floats, target_upper: Floats, mu_ulps: float) -> tuple[Floats, Floats]:
     mu, low, high = np.broadcast_arrays(np.asarray(mu, dtype=np.float64), target_lower, target_upper)
     at_zero = log_gaussian_delta(mu, 0.0, mu_ulps)
     # where the answer is known without a search, search for another and forget it
     known = (at_zero[1] <= low) | np.isneginf(high)
     aim = np.where(known, at_zero[1] - 1.0, low)
     point = 0.5 * mu * mu + mu * np.sqrt(-2.0 * aim)  # right of the root: delta <= exp(-x^2/2) for x >= 0
+    sharp = mu > _SHARPEST_MU  # the doubles near the root are too far apart for a slope
     for _ in range(200):
         middle = log_gaussian_delta(mu, point, 0.0)[0]
         slope = _log_slope(mu, point, middle)
-        after = np.maximum(
-            point + (middle - aim) / slope, 0.0
-        )  # log delta is concave: the steps go left and never pass
+        # log delta is concave: the steps go left and never pass
+        after = np.where(sharp, point, np.maximum(point + (middle - aim) / slope, 0.0))
         done = np.abs(after - point) <= 4 * EPS * (point + after)
         point = after
         if done.all():
             break
     slope = _log_slope(mu, point, aim)
-    step = EPS * (8 * point + 4 * np.abs(aim) / slope)
+    step = EPS * (8 * point + np.where(sharp, 0.0, 4 * np.abs(aim) / slope))
     upper = _move(point, step, lambda e: known | (log_gaussian_delta(mu, e, mu_ulps)[1] <= low))
     lower = _move(
         point,
@@ -410,7 +401,8 @@ def _epsilon(
 def _log_slope(mu: Floats, epsilon: Floats, log_delta: Floats) -> Floats:
     """-d log delta / d epsilon = e^eps Phi(-y) / delta = phi(x) m(y) / delta."""
     x = epsilon / mu - 0.5 * mu
-    log_slope = -0.5 * x * x - _LOG_ROOT_TWO_PI + np.log(mills(epsilon / mu + 0.5 * mu)) - log_delta
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        log_slope = -0.5 * x * x - _LOG_ROOT_TWO_PI + np.log(mills(epsilon / mu + 0.5 * mu)) - log_delta
     return np.exp(np.clip(log_slope, -700.0, 700.0))
 
 

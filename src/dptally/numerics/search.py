@@ -55,9 +55,7 @@ def minimise(
             return _zoom(scan, x, values)
 
 
-def _zoom(
-    scan: Callable[[float, float, int], tuple[Floats, Floats]], x: Floats, values: Floats
-) -> tuple[float, float]:
+def _zoom(scan: Callable[[float, float, int], tuple[Floats, Floats]], x: Floats, values: Floats) -> tuple[float, float]:
     """Eight times closer with each round, until the neighbours are level with the best to 1e-12.
 
     At a kink, or where the function ends, they never are: 18 rounds then reach neighbouring doubles.
