@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.law import Floats, Law
 
 __all__ = ["epsilon", "log_delta"]
 
-_POINTS = 24
+_GRID = np.geomspace(1e-15, 1e15, 61)
 
 
 def log_delta(law: Law, epsilon: float) -> tuple[float, float]:
@@ -22,37 +21,41 @@ def log_delta(law: Law, epsilon: float) -> tuple[float, float]:
 
 
 def epsilon(law: Law, log_target: tuple[float, float]) -> tuple[float, float]:
-    """Certified bounds of the smallest epsilon >= 0 whose finite delta is below a target known to lie in
-    ``log_target``.
+    """Certified bounds of the smallest epsilon >= 0 whose finite delta is below a target inside ``log_target``.
+
+    The upper end is a point where the certified upper bound of delta is at most the target, the lower end one where the
+    certified lower bound exceeds it (0 if there is none): points that were evaluated, however they were found.
     """
-    low = _last(lambda x: law.log_profile(x)[0] > log_target[1], law.supremum)[0]
-    high = _last(lambda x: law.log_profile(x)[1] > log_target[0], law.supremum)[1]
-    return low, high
-
-
-def _last(exceeds: Callable[[Floats], NDArray[np.bool_]], supremum: float) -> tuple[float, float]:
-    """(a, b), a as the last known point that exceeds and b as the first that does not; (0, 0) if none exceeds.
-
-    ``exceeds`` is nonincreasing in truth; whatever it says between, a and b are points at which it was evaluated, and
-    that
-    is all the certificate needs.
-    """
-    if not exceeds(np.zeros(1))[0]:
+    grid = _GRID[law.supremum > _GRID]
+    points = np.concatenate(([0.0], grid, [law.supremum] if math.isfinite(law.supremum) else [_GRID[-1] * 1e6]))
+    lower, upper = law.log_profile(points)
+    above = points[lower > log_target[1]]
+    fits = np.nonzero(upper <= log_target[0])[0]
+    if not fits.size:
+        return (float(above[-1]) if above.size else 0.0), math.inf
+    last = int(fits[0])
+    if last == 0:
         return 0.0, 0.0
-    a, b = 0.0, 1e-12
-    while exceeds(np.array([b]))[0]:
-        a, b = b, b * 16.0
-        if b >= supremum:
-            b = supremum
+    high = _edge(lambda x: law.log_profile(x)[1] - log_target[0], float(points[last - 1]), float(points[last]))[1]
+    if not above.size:
+        return 0.0, high
+    return _edge(lambda x: law.log_profile(x)[0] - log_target[1], float(above[-1]), high)[0], high
+
+
+def _edge(excess: Callable[[Floats], Floats], a: float, b: float) -> tuple[float, float]:
+    """Neighbours a < b, excess(a) > 0 >= excess(b), from such a pair: secants that look at both sides of where they point."""
+    values = excess(np.array([a, b]))
+    at_a, at_b = float(values[0]), float(values[1])
+    for _ in range(80):
+        gap = 4e-16 * b
+        if b - a <= 2 * gap:
             break
-        if not math.isfinite(b):
-            return a, math.inf
-    for _ in range(40):
-        grid = np.linspace(a, b, _POINTS) if a == 0 or b / a < 4 else np.geomspace(a, b, _POINTS)
-        inner = grid[(grid > a) & (grid < b)]
-        if not inner.size:
-            break
-        above = exceeds(inner)
-        number = int(np.argmin(above)) if not above.all() else len(inner)
-        a, b = (float(inner[number - 1]) if number else a), (float(inner[number]) if number < len(inner) else b)
+        share = at_a / (at_a - at_b) if math.isfinite(at_a) and math.isfinite(at_b) and at_a > at_b else 0.5
+        x = a + min(max(share, 1e-3), 1 - 1e-3) * (b - a) if b - a > 1e-3 * b else a + share * (b - a)
+        tried = np.clip(np.array([x - 8 * gap, x + 8 * gap, 0.5 * (a + b)]), a, b)
+        for point, value in zip(tried.tolist(), excess(tried).tolist(), strict=True):
+            if value > 0 and point > a:
+                a, at_a = point, value
+            elif value <= 0 and point < b:
+                b, at_b = point, value
     return a, b
