@@ -43,7 +43,7 @@ def epsilon(law: Law, log_target: tuple[float, float]) -> tuple[float, float]:
 
 
 def _edge(excess: Callable[[Floats], Floats], a: float, b: float) -> tuple[float, float]:
-    """Neighbours a < b, excess(a) > 0 >= excess(b), from such a pair: secants that look at both sides of where they point."""
+    """Neighbours a < b with excess(a) > 0 >= excess(b): secants that look at both sides of where they point."""
     values = excess(np.array([a, b]))
     at_a, at_b = float(values[0]), float(values[1])
     for _ in range(80):

@@ -143,7 +143,10 @@ def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -
     if log_target[0] == -math.inf:
         supremum = max(0.0, composition.supremum)
         if log_target[1] == -math.inf:
-            return max(0.0, down(supremum, 4)), up(supremum, 4) if supremum else 0.0, "the largest possible loss"
+            if composition.steps == 1 or not 0 < supremum < math.inf:  # the law has rounded it up itself
+                low = supremum if supremum in (0.0, math.inf) else down(supremum)
+                return low, supremum, "the largest possible loss"
+            return down(supremum, 4), up(supremum, 4), "the largest possible loss"
         low, _, method = _epsilon_finite(composition, (log_target[1], log_target[1]))
         return low, up(supremum, 4), method
     if composition.steps == 1:
