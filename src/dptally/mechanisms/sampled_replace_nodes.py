@@ -1,8 +1,8 @@
 r"""Contour quadrature for the Poisson-sampled Gaussian under REPLACE: l(t) = log A(t) - log A(-t) under A(t) phi(t) dt.
 
 K(z) = log \int A(t)^{1+z} A(-t)^{-z} phi(t) dt, the same in both directions. The pieces are those of
-sampled_gaussian_nodes.py: on Im t = a, 0 <= a < pi s, with angle = a/s, \|A(t+ia)\| <= A(t), \|A(-t-ia)\| >= A(-t) cos(angle/2),
-and Im l(t + ia) = arg A(t+ia) + arg A(-t+ia), two arguments that lie between 0 and the angle. docs/certificates.md.
+sampled_gaussian_nodes.py: on Im t = a, 0 <= a < pi s, with angle = a/s, \|A(t+ia)\| <= A(t),
+\|A(-t-ia)\| >= A(-t) cos(angle/2), and Im l(t + ia) = arg A(t+ia) + arg A(-t+ia), two arguments that lie between 0 and the angle. docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes, weighted_expm1
@@ -41,8 +40,8 @@ class SampledReplaceNodes:
     def _ends(self, theta: float, log_tolerance: float) -> tuple[float, float]:
         """Outside of which the tilted mass is below the tolerance, as an integral and as a sum, relative to M >= 1.
 
-        Left of -1/(2s): A(t) <= 1 <= A(-t), so the mass is below Phi(left). Right: A(t) <= e^{w(t)} and A(-t) >= 1 - q, so it
-        is below (1-q)^-theta e^{(zeta^2 - zeta)/(2 s^2)} times a normal tail about zeta/s, zeta = 1 + theta.
+        Left of -1/(2s): A(t) <= 1 <= A(-t), so the mass is below Phi(left). Right: A(t) <= e^{w(t)} and A(-t) >= 1 - q,
+        so it is below (1-q)^-theta e^{(zeta^2 - zeta)/(2 s^2)} times a normal tail about zeta/s, zeta = 1 + theta.
         """
         plain = max(math.sqrt(-2 * log_tolerance), 0.5 / self.scale)
         zeta = 1.0 + theta
@@ -55,7 +54,7 @@ class SampledReplaceNodes:
         return -0.5 * t * t - _HALF_LOG_TAU + (1.0 + theta) * up - theta * down, up - down, up
 
     def _step(self, theta: float, reach: float, log_tolerance: float) -> float:
-        """The largest step with 2 N(a)/(e^{2 pi a/h} - 1) below the tolerance: log N <= a^2/2 + 2 reach angle - theta log cos."""
+        """The largest step with 2 N(a)/(e^{2 pi a/h} - 1) below the tolerance, N as bounded in the module's docstring."""
         angle = np.array([0.005, 0.02, 0.06, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
         a = np.minimum(angle * self.scale, 6.0)
         angle = a / self.scale
@@ -80,7 +79,7 @@ class SampledReplaceNodes:
         weights = raw / total
         defect = 6.2 * math.exp(log_tolerance)
         log_moment = top + math.log(total * step)
-        error = float(np.dot(weights, weight_error)) * 1.01 + (len(t) + 8) * EPS + 4 * EPS * (abs(log_moment) + abs(top))
+        error = 1.01 * float(np.dot(weights, weight_error)) + EPS * (len(t) + 8 + 4 * abs(log_moment) + 4 * abs(top))
         if abs(log_moment) < 0.5:
             base, lifted = weighted_expm1(math.log(step) - 0.5 * t * t - _HALF_LOG_TAU + log_a, theta * loss)
             sharp = math.fsum(lifted)
