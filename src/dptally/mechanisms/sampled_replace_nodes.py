@@ -2,7 +2,8 @@ r"""Contour quadrature for the Poisson-sampled Gaussian under REPLACE: l(t) = lo
 
 K(z) = log \int A(t)^{1+z} A(-t)^{-z} phi(t) dt, the same in both directions. The pieces are those of
 sampled_gaussian_nodes.py: on Im t = a, 0 <= a < pi s, with angle = a/s, \|A(t+ia)\| <= A(t),
-\|A(-t-ia)\| >= A(-t) cos(angle/2), and Im l(t + ia) = arg A(t+ia) + arg A(-t+ia), two arguments that lie between 0 and the angle. docs/certificates.md.
+\|A(-t-ia)\| >= A(-t) cos(angle/2), and
+Im l(t + ia) = arg A(t+ia) + arg A(-t+ia), two arguments that lie between 0 and the angle. docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class SampledReplaceNodes:
         return -0.5 * t * t - _HALF_LOG_TAU + (1.0 + theta) * up - theta * down, up - down, up
 
     def _step(self, theta: float, reach: float, log_tolerance: float) -> float:
-        """The largest step with 2 N(a)/(e^{2 pi a/h} - 1) below the tolerance, N as bounded in the module's docstring."""
+        """The largest step with 2 N(a)/(e^{2 pi a/h} - 1) below the tolerance; N as bounded above."""
         angle = np.array([0.005, 0.02, 0.06, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
         a = np.minimum(angle * self.scale, 6.0)
         angle = a / self.scale
