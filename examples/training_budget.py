@@ -15,7 +15,7 @@ def main() -> None:
     step = dp.dpsgd(noise, rate, 1)
     curve = report.epsilon_curve(step, [1000, 2000, 4000], delta, budget=3.0)
     print(f"stop after step {curve.stop} to stay within epsilon 3")
-    report.saved(report.plot_steps(step, 4000, delta, budget=3.0), "training_budget.png")
+    report.saved(report.plot_steps(step, 4000, delta, budget=3.0, points=20), "training_budget.png")
 
 
 if __name__ == "__main__":

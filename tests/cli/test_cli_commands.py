@@ -189,17 +189,36 @@ def test_explain(run: Run) -> None:
     assert answer(run("explain", PLAN, "--delta", "1e-5", "--json"))["plan"] == repr(MECHANISM)
 
 
+@pytest.mark.parametrize(
+    ("picture", "options"),
+    [
+        ("steps", "--delta 1e-5 --steps 50 --points 4"),
+        ("profile", ""),
+        ("tradeoff", "--points 4"),
+        ("renyi", ""),
+        ("gdpt", "--head 1 --points 5"),
+        ("compare", "--delta 1e-5"),
+    ],
+)
+def test_every_picture_has_a_word(
+    run: Run, monkeypatch: pytest.MonkeyPatch, picture: str, options: str
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr("dptally.report.figure.saved", lambda ax, path: drawn.append((ax, path)))
+    assert run("plot", picture, "laplace(2)", *options.split()).out == f"drawn in dptally-{picture}.png\n"
+    ((ax, path),) = drawn
+    assert str(path) == f"dptally-{picture}.png"
+    assert "Laplace(scale=2.0)" in ax.get_title()
+
+
 def test_plot(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    options = {"steps": ["--delta", "1e-5", "--steps", "50"], "gdpt": ["--head", "1", "--points", "5"]}
-    for picture in ("steps", "profile", "tradeoff", "renyi", "gdpt", "loss", "compare"):
-        more = options.get(picture, ["--delta", "1e-5"])
-        assert run("plot", picture, "laplace(2)", *more).out == f"drawn in dptally-{picture}.png\n"
-        assert Path(f"dptally-{picture}.png").read_bytes().startswith(b"\x89PNG")
+    assert run("plot", "loss", "laplace(2)").out == "drawn in dptally-loss.png\n"
+    assert Path("dptally-loss.png").read_bytes().startswith(b"\x89PNG")
     found = answer(run("plot", "noise", "gaussian(SIGMA)", "--delta", "1e-5", "-o", "noise.svg", "--json"))
     assert found["file"] == "noise.svg"
     assert "<svg" in Path("noise.svg").read_text()
-    assert_refused(run("plot", "renyi", "laplace(2)"), "needs --delta")
+    assert_refused(run("plot", "renyi", "laplace(2)", "--delta", "2"), "delta")
     assert_refused(run("plot", "loss", "laplace(2)", "-o", "x.bmp"), ".png or .svg")
     assert_refused(run("plot", "loss", "laplace(2)", "-o", "nowhere/x.png"), "nowhere/x.png: No such file")
     assert_refused(run("plot", "pie", "laplace(2)"), "pie")

@@ -142,8 +142,8 @@ def test_too_long_a_text() -> None:
 
 
 def test_a_long_sum_is_read_at_once() -> None:
-    plan = parse("+".join(f"laplace({n})" for n in range(1, 20_001)))
-    assert len(plan.parts) == 20_000
+    plan = parse("+".join(f"laplace({n})" for n in range(1, 4_001)))
+    assert len(plan.parts) == 4_000
 
 
 def test_every_name_has_a_usage_in_its_error() -> None:

@@ -37,14 +37,11 @@ def test_the_answer_comes_first() -> None:
         (["epsilon", "(" * 10_000, "--delta", "1e-5"], ["50 deep"]),
         (["epsilon", "__import__('os').system('ls')", "--delta", "1e-5"], ["unexpected character"]),
         (["epsilon", "gaussian(nan)", "--delta", "1e-5"], ["NaN"]),
-        (["epsilon", "-3*gaussian(1)", "--delta", "1e-5"], ["column 1", "at least 0"]),
-        (["epsilon", "--delta", "1e-5", "--", "-3*gaussian(1)"], ["at least 0"]),
+        (["epsilon", "--delta", "1e-5", "--", "-3*gaussian(1)"], ["column 1", "at least 0"]),
         (["epsilon", "gaussian(1)", "--delta", "nan"], ["delta must be a number, got nan"]),
     ],
 )
 def test_bad_input(arguments: list[str], words: list[str]) -> None:
-    if arguments[1].startswith("-3"):
-        arguments = ["epsilon", "--delta", "1e-5", "--", arguments[1]]
     assert_refused(real(*arguments), *words)
 
 

@@ -17,12 +17,6 @@ __all__ = ["card", "plot"]
 Options = dict[str, Any]
 
 
-def _needs_delta(options: Options) -> float:
-    if options["delta"] is None:
-        raise click.UsageError("this picture needs --delta")
-    return float(options["delta"])
-
-
 def _points(options: Options) -> Options:
     return {} if options["points"] is None else {"points": options["points"]}
 
@@ -31,9 +25,7 @@ def _steps(text: str, options: Options) -> Any:
     from dptally.report import plot_steps
 
     steps = options["steps"] or 1000
-    return plot_steps(
-        load(text).mechanism, steps, _needs_delta(options), options["budget"], **_points(options)
-    )
+    return plot_steps(load(text).mechanism, steps, options["delta"], options["budget"], **_points(options))
 
 
 def _profile(text: str, options: Options) -> Any:
@@ -52,7 +44,7 @@ def _tradeoff(text: str, options: Options) -> Any:
 def _renyi(text: str, options: Options) -> Any:
     from dptally.report import plot_renyi
 
-    return plot_renyi(load(text).mechanism, _needs_delta(options), **_points(options))
+    return plot_renyi(load(text).mechanism, options["delta"], **_points(options))
 
 
 def _gdpt(text: str, options: Options) -> Any:
@@ -72,13 +64,13 @@ def _noise(text: str, options: Options) -> Any:
     from dptally.report import plot_noise
 
     make = template(text)
-    return plot_noise(make, _needs_delta(options), name=make.name)
+    return plot_noise(make, options["delta"], name=make.name)
 
 
 def _compare(text: str, options: Options) -> Any:
     from dptally.report import plot_compare
 
-    return plot_compare(load(text).mechanism, _needs_delta(options))
+    return plot_compare(load(text).mechanism, options["delta"])
 
 
 PICTURES: dict[str, Callable[[str, Options], Any]] = {
@@ -97,7 +89,9 @@ PICTURES: dict[str, Callable[[str, Options], Any]] = {
 @click.argument("picture", type=click.Choice(list(PICTURES)))
 @click.argument("plan")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A .png or .svg file.")
-@click.option("--delta", type=float, help="For steps, renyi, noise and compare.")
+@click.option(
+    "--delta", type=float, default=1e-5, show_default=True, help="For steps, renyi, noise and compare."
+)
 @click.option("--steps", type=click.IntRange(1), help="For steps (1000) and for the stairs of gdpt (20).")
 @click.option("--budget", type=float, help="For steps: a budget line and the stopping point.")
 @click.option("--head", type=float, help="For gdpt: the largest epsilon.")
