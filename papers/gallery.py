@@ -45,10 +45,15 @@ def badge(exhibit: Exhibit) -> str:
     return f'<span class="verdict {exhibit.verdict.split()[0]}">{exhibit.verdict}</span>'
 
 
+def shown(text: str) -> str:
+    """Our own text: its few tags stay, its inequalities are spelt."""
+    return text.replace("<=", "&le;").replace(">=", "&ge;")
+
+
 def table_html(table: Table) -> str:
-    caption = f"<caption>{table.caption}</caption>" if table.caption else ""
+    caption = f"<caption>{shown(table.caption)}</caption>" if table.caption else ""
     head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)
-    rows = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in table.rows)
+    rows = "".join("<tr>" + "".join(f"<td>{shown(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
     return f"<table>{caption}<tr>{head}</tr>{rows}</table>"
 
 
@@ -63,7 +68,7 @@ def exhibit_html(exhibit: Exhibit) -> str:
         ("Where they differ, and why", exhibit.differs),
         ("Chosen by us", exhibit.chosen),
     )
-    parts.append("<dl>" + "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in said if text) + "</dl>")
+    parts.append("<dl>" + "".join(f"<dt>{name}</dt><dd>{shown(text)}</dd>" for name, text in said if text) + "</dl>")
     parts += [table_html(table) for table in exhibit.tables]
     return "\n".join([*parts, "</section>"])
 
