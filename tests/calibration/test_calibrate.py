@@ -1,0 +1,102 @@
+"""Laws and contract: a calibrated parameter meets its target, and a little less of it does not."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import dptally as dp
+import golden
+
+
+@pytest.mark.parametrize("name", ["gdp.mu.e1.d1e-5", "gdp.mu.e0.5.d1e-10", "gdp.mu.e1.d1e-25"])
+def test_gaussian_noise_is_the_exact_one(name: str) -> None:
+    given = golden.inputs(name)
+    sigma = dp.calibrate(lambda s: dp.Gaussian(s), epsilon=given["eps"], delta=given["delta"])
+    exact = 1 / golden.value(name)
+    assert exact * (1 - 1e-12) <= sigma <= exact * (1 + 1e-9)
+    assert dp.Gaussian(sigma).epsilon(delta=given["delta"]) <= given["eps"]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "rate", "steps", "delta", "sigma"),
+    [
+        (2.0, 0.01, 1000, 1e-5, 0.959101552598),
+        (1.0, 1e-3, 100_000, 1e-6, 1.505833562288),
+        (8.0, 0.05, 10_000, 1e-8, 3.826147436156),
+    ],
+)
+def test_noise_of_dpsgd(epsilon: float, rate: float, steps: int, delta: float, sigma: float) -> None:
+    found = dp.calibrate(lambda s: dp.dpsgd(s, rate, steps), epsilon=epsilon, delta=delta)
+    assert math.isclose(found, sigma, rel_tol=1e-9)  # the study's values are themselves within 2e-9, on the safe side
+    assert dp.dpsgd(found, rate, steps).epsilon(delta) <= epsilon
+    assert dp.dpsgd(found * (1 - 1e-8), rate, steps).epsilon_interval(delta).lower > epsilon
+
+
+def test_steps_are_whole_and_the_most() -> None:
+    steps = dp.calibrate(lambda k: dp.dpsgd(1.0, 0.01, k), epsilon=2.0, delta=1e-5)
+    assert steps == 1202
+    assert isinstance(steps, int)
+    assert dp.dpsgd(1.0, 0.01, steps).epsilon(1e-5) <= 2.0 < dp.dpsgd(1.0, 0.01, steps + 1).epsilon_interval(1e-5).lower
+
+
+def test_rate_is_the_largest() -> None:
+    rate = dp.calibrate(lambda q: dp.dpsgd(1.0, q, 1000), epsilon=2.0, delta=1e-5)
+    assert dp.dpsgd(1.0, rate, 1000).epsilon(1e-5) <= 2.0
+    assert dp.dpsgd(1.0, rate * (1 + 1e-8), 1000).epsilon_interval(1e-5).lower > 2.0
+
+
+def test_the_limit_is_the_answer_where_all_of_it_is_allowed() -> None:
+    assert dp.calibrate(lambda q: dp.PoissonSampled(dp.Gaussian(50.0), q), epsilon=1.0, delta=1e-5) == 1.0
+
+
+def test_advantage_and_attack_targets() -> None:
+    scale = dp.calibrate(lambda b: dp.Laplace(b), advantage=0.1)
+    assert math.isclose(scale, -1 / (2 * math.log1p(-0.1)), rel_tol=1e-9)  # 1 - e^{-t/2} = 0.1
+    assert dp.Laplace(scale).delta(0.0) <= 0.1
+    sigma = dp.calibrate(lambda s: dp.Gaussian(s), tpr=0.05, fpr=0.01)
+    assert 1 - dp.Gaussian(sigma).tradeoff(0.01) <= 0.05
+    assert 1 - dp.Gaussian(sigma * 0.999).tradeoff(0.01) > 0.05
+
+
+def test_mu_target() -> None:
+    scale = dp.calibrate(lambda b: dp.Laplace(b), mu=0.5)
+    assert math.isclose(dp.gdp.measure(dp.Laplace(scale), tolerance=1e-8).mu.upper, 0.5, rel_tol=1e-6)
+
+
+def test_no_value_will_do() -> None:
+    with pytest.raises(dp.CannotCalibrate, match="no value of the parameter certainly gives epsilon <= 1"):
+        dp.calibrate(lambda e: dp.ApproxDP(e, 1e-3), epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({}, "target"),
+        ({"epsilon": 1.0}, "delta"),
+        ({"epsilon": 1.0, "delta": 1e-5, "mu": 1.0}, "target"),
+        ({"tpr": 0.5}, "fpr"),
+        ({"tpr": 0.01, "fpr": 0.1}, "tpr"),
+        ({"epsilon": math.nan, "delta": 1e-5}, "epsilon"),
+        ({"epsilon": 1.0, "delta": 2.0}, "delta"),
+        ({"epsilon": 1.0, "delta": 1e-5, "low": 3.0, "high": 2.0}, "low, high"),
+    ],
+)
+def test_bad_targets_name_the_argument(arguments: dict[str, float], named: str) -> None:
+    with pytest.raises(dp.InvalidArgument) as caught:
+        dp.calibrate(lambda s: dp.Gaussian(s), **arguments)
+    assert caught.value.argument == named
+
+
+def test_bad_makers() -> None:
+    with pytest.raises(dp.InvalidType):
+        dp.calibrate(3, epsilon=1.0, delta=1e-5)  # type: ignore[arg-type]
+    with pytest.raises(dp.InvalidType):
+        dp.calibrate(lambda s: s, epsilon=1.0, delta=1e-5)  # type: ignore[arg-type, return-value]
+
+
+def test_limits_hold() -> None:
+    with pytest.raises(dp.CannotCalibrate):
+        dp.calibrate(lambda s: dp.Gaussian(s), epsilon=0.1, delta=1e-9, low=0.5, high=2.0)
+    assert dp.calibrate(lambda s: dp.Gaussian(s), epsilon=5.0, delta=1e-5, low=2.0, high=8.0) == 2.0
