@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from cli_running import Outcome, assert_refused, here
 
 import dptally as dp
 from dptally.cli import main
-from dptally.cli.program import COMMANDS
+from dptally.cli.program import COMMANDS, cli
 
 Run = Callable[..., Outcome]
 PLAN = "10 * gaussian(sigma=10)"
@@ -138,7 +139,7 @@ def test_curve(run: Run, tmp_path: Path) -> None:
     arguments = ("curve", "gaussian(10)", "--steps", "1..100", "--delta", "1e-5", "--points", "3")
     found = answer(run(*arguments, "--json"))
     assert [row["steps"] for row in found["curve"]] == [1, 50, 100]
-    assert found["curve"][-1]["epsilon"] == (100 * dp.Gaussian(10)).epsilon(1e-5)
+    assert found["curve"][-1]["epsilon"] == dp.Gaussian(10).epsilon_curve([100], 1e-5)[0]
     assert "stop_after" not in found
     over = run(*arguments, "--budget", "2", "--plot", str(tmp_path / "c.png"))
     assert over.code == 1
@@ -339,3 +340,9 @@ def test_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
     assert "certified: 2.460867" in text
     assert "40 x DiscreteLaplace" in text
     assert "no attacker's TPR - FPR is above" in text
+
+
+def test_the_group_knows_its_commands() -> None:
+    context = click.Context(cli)
+    assert cli.list_commands(context) == list(COMMANDS)
+    assert cli.get_command(context, "zzz") is None

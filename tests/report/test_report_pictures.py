@@ -37,7 +37,8 @@ def test_steps_with_a_budget() -> None:
     ax = report.plot_steps(dp.Gaussian(10.0), 100, 1e-5, budget=2.0, points=9)
     steps, epsilons = line(ax, "certified")
     assert (steps[0], steps[-1], len(steps)) == (1, 100, 9)
-    assert epsilons.tolist() == [(int(n) * dp.Gaussian(10.0)).epsilon(1e-5) for n in steps]
+    assert epsilons.tolist() == dp.Gaussian(10.0).epsilon_curve([int(n) for n in steps], 1e-5)
+    assert epsilons[-1] == pytest.approx((100 * dp.Gaussian(10.0)).epsilon(1e-5), rel=1e-9)
     assert [part.tolist() for part in line(ax, "stop after step 25")] == [[25.0], [2.0]]
     assert set(line(ax, "budget 2")[1]) == {2.0}
 

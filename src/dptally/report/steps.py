@@ -46,7 +46,7 @@ def epsilon_curve(
     asked = sorted({checks.count("steps", n, 1) for n in steps})
     if not asked:
         raise InvalidArgument("steps", "at least one number of steps", steps)
-    epsilons = [(n * plan).epsilon(delta) for n in asked]
+    epsilons = plan.epsilon_curve(asked, delta)
     if budget is None:
         return StepCurve(plan, delta, tuple(asked), tuple(epsilons))
     stop = _stop(plan, delta, checks.nonnegative("budget", budget), asked, epsilons)
