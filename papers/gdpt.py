@@ -295,7 +295,7 @@ def figure_3(known: dict[str, float]) -> Exhibit:
         "The central-limit mu, sqrt 2, is below the smallest valid one: it is an approximation and not a guarantee.",
         "Renyi accounting is drawn in place of Mironov's Corollary 1, which lies outside the picture.",
         drawn,
-        (table(("mechanism", "paper", "ours, rounded up"), [(n, p, f"{v:.6f}") for n, p, v in values]),),
+        (table(("mechanism", "paper", "ours"), [(n, p, f"{v:.6f}") for n, p, v in values]),),
         {
             "sampled.0.5": sampled[0],
             "sampled.0.1": sampled[1],

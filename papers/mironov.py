@@ -217,7 +217,9 @@ def figure_3() -> Exhibit:
         "Randomized response (p = .52), Laplace (lambda = 20) and Gaussian (sigma = 10), each n times; 13 "
         "orders are nearly as good as all.",
         f"Confirmed: over the points drawn, the 13 orders cost at most {100 * worst:.1f} %.",
-        "The order infinity of the paper's list is useless here: Gaussian noise has no pure epsilon.",
+        "The paper calls the curves nearly identical. They are within 4 % of each other but for the rarest "
+        "event near 12 iterations, where the list has no order between 8 and 16. Its order infinity is useless "
+        "here: Gaussian noise has no pure epsilon.",
         "Nothing: all parameters are printed.",
         drawn,
         numbers=numbers,
