@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from dptally.accounting.moments import infinity_mass, log_moment_upper
 from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.numerics.rounding import down, up
+
+Answers = TypeVar("Answers")
 
 __all__ = ["delta_interval", "epsilon_curve", "epsilon_interval"]
 
@@ -130,7 +133,9 @@ def _log_delta(composition: Composition, epsilon: float) -> tuple[float, float, 
         return *closed.log_delta(composition.parts[0][0], epsilon), "closed form"
     low, high, method = -math.inf, 0.0, "Chernoff"
     for route in _ROUTES:
-        for found_low, found_high, rate in route.log_delta(composition, epsilon):
+        for found_low, found_high, rate in _tried(route.log_delta(composition, epsilon)):
+            if math.isnan(found_low) or math.isnan(found_high):
+                continue
             if found_low > low or found_high < high:
                 low, high, method = max(low, found_low), min(high, found_high), route.name
             if high - low <= route.enough * max(1.0, rate * epsilon):
@@ -155,18 +160,44 @@ def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -
         return 0.0, 0.0, "delta exceeds the total variation"
     low, high, method = 0.0, max(0.0, composition.supremum), "Chernoff"
     for route in _ROUTES:
-        for found_low, found_high in route.epsilon(composition, log_target):
+        for found_low, found_high in _tried(route.epsilon(composition, log_target)):
+            if math.isnan(found_low) or math.isnan(found_high):
+                continue
             if found_low > low or found_high < high:
                 low, high, method = max(low, found_low), min(high, found_high), route.name
             if math.isfinite(high) and high - low <= route.enough * high:
                 return low, high, method
-    return low, min(high, _chernoff_epsilon(composition, log_target[0])), method
+    alone, together = _basic(composition, log_target)
+    return max(low, alone), min(high, _chernoff_epsilon(composition, log_target[0]), together), method
+
+
+def _basic(composition: Composition, log_target: tuple[float, float]) -> tuple[float, float]:
+    """What one step alone shows, and basic composition: no plan is safer than one of its steps, and epsilons add up where
+    each of the N steps gets delta / N.
+    """
+    share = log_target[0] - math.log(composition.steps) - 1e-15 * (1 + abs(log_target[0]))
+    with np.errstate(all="ignore"):
+        alone = max(closed.epsilon(law, log_target)[0] for law, _ in composition.parts)
+        parts = [n * closed.epsilon(law, (share, share))[1] for law, n in composition.parts]
+    total = math.fsum(parts) if all(math.isfinite(part) for part in parts) else math.inf
+    return alone, up(total, 4) if math.isfinite(total) else math.inf
 
 
 def _log_delta_at_zero(composition: Composition) -> float:
     """log of an upper bound of delta(0): total variation is subadditive under composition."""
     total = math.fsum(n * math.exp(float(law.log_profile(np.zeros(1))[1][0])) for law, n in composition.parts)
     return math.log(up(total, 4)) if total > 0 else -math.inf
+
+
+def _tried(answers: Iterator[Answers]) -> Iterator[Answers]:
+    """The answers of a route until its numbers leave the doubles or the memory: from there on it has none."""
+    while True:
+        try:
+            with np.errstate(all="ignore"):
+                answer = next(answers)
+        except (StopIteration, OverflowError, MemoryError):
+            return
+        yield answer
 
 
 # -- the routes: each yields certified bounds, or nothing where it does not apply ------------------------------------
@@ -254,7 +285,8 @@ _ROUTES = (
 
 def _chernoff_epsilon(composition: Composition, log_delta: float) -> float:
     if all(type(law).has_characteristic for law, _ in composition.parts):
-        bound = inversion.chernoff_epsilon(composition, log_delta)
+        with np.errstate(all="ignore"):
+            bound = inversion.chernoff_epsilon(composition, log_delta)
     else:
         delta = math.exp(log_delta)
         if delta < 1e-300:  # too near the end of the doubles to form 1/delta
@@ -265,6 +297,7 @@ def _chernoff_epsilon(composition: Composition, log_delta: float) -> float:
 
 def _chernoff_log_delta(composition: Composition, epsilon: float) -> float:
     if all(type(law).has_characteristic for law, _ in composition.parts):
-        return inversion.chernoff_log_delta(composition, epsilon)
+        with np.errstate(all="ignore"):
+            return inversion.chernoff_log_delta(composition, epsilon)
     bound, _ = renyi.best_delta(lambda t: log_moment_upper(composition, t), epsilon)
     return min(bound, 0.0)

@@ -367,6 +367,8 @@ def _masses(curve: Floats, step: float, log_top: float, tilt: float) -> Floats:
     rounds a stack finishes.
     """
     keep = np.flatnonzero(curve > -math.inf)
+    if not keep.size:
+        raise OverflowError("no mass of this law is within the range of doubles")
     end = int(keep[-1]) + 1
     for _ in range(40):
         relative, noise = _bends(curve, keep, end, step, log_top)
