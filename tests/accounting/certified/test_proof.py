@@ -10,7 +10,9 @@ from flint import arb
 
 import dptally as dp
 from dptally.accounting.certified.proof import prove_delta, prove_epsilon
+from dptally.accounting.certified.proof_losses import GaussianBall
 from dptally.errors import InvalidArgument, MissingExtra, Unanswerable
+from dptally.mechanisms.gaussian import GaussianLaw
 from truth import (
     AtomsPiece,
     GaussianPiece,
@@ -19,6 +21,7 @@ from truth import (
     approx_delta,
     epsilon_is_within,
     floats,
+    gaussian_delta,
     laplace_delta,
     mixture_delta,
     one_step_delta,
@@ -142,3 +145,28 @@ def test_without_python_flint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "flint", None)
     with pytest.raises(MissingExtra, match="python-flint"):
         prove_delta(dp.Gaussian(1.0).directions(), 1.0)
+
+
+def test_a_law_may_bring_its_own_ball(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        GaussianLaw,
+        "ball_loss",
+        lambda self, count: GaussianBall(4 * self.variance, count, ulps=0),
+        raising=False,
+    )
+    assert holds(prove_delta(dp.Gaussian(2.0).directions(), 1.0), gaussian_delta(1, 1.0), 1e-14)
+
+
+def test_one_rare_large_loss_carries_delta() -> None:
+    """The saddle point misjudges the size: done again with more digits."""
+    remove = dp.dpsgd(1.0, 0.01, 100).directions()[0]
+    truth = sampled_gaussian_delta(1.0, 0.01, 100, 6.0, "remove", digits=12)
+    box = prove_delta([remove], 6.0, digits=8)
+    low, high = floats(truth)
+    assert max(low, box.lower) <= min(high, box.upper)
+    assert box.width < 1e-5 * box.upper
+
+
+def test_a_tiny_rate_is_refused_not_awaited() -> None:
+    with pytest.raises(Unanswerable, match="nodes"):
+        prove_delta(dp.dpsgd(1.0, 1e-6, 10_000).directions(), 0.01)

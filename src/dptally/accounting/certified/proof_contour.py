@@ -34,7 +34,7 @@ class Contour:
     """
 
     losses: tuple[BallLoss, ...]
-    composition: Composition
+    tables: tuple[_Tilts, _Tilts]
     bits: int
     theta: Ball
     period: Ball
@@ -47,7 +47,7 @@ class Contour:
     def through(
         cls, losses: Sequence[BallLoss], composition: Composition, epsilon: float, digits: int
     ) -> Contour:
-        theta, period, nodes, log_tolerance = _choose(composition, epsilon, digits)
+        theta, period, nodes, log_tolerance, tables = _choose(composition, epsilon, digits)
         # two tables of rotations of sqrt(nodes) rows lose about half a bit for each
         bits = int(-log_tolerance / math.log(2) + 2 * math.sqrt(nodes)) + _GUARD_BITS
         bits += int(math.log2(max(loss.count for loss in losses)))
@@ -64,7 +64,7 @@ class Contour:
                 total[k] = total[k] / (z * (z + 1))
             total[0] = total[0] / 2
             tail = _tail(losses, tilt, step, nodes, log_tolerance)
-        return cls(tuple(losses), composition, bits, tilt, p, total, log_scale, tail, log_tolerance)
+        return cls(tuple(losses), tables, bits, tilt, p, total, log_scale, tail, log_tolerance)
 
     def delta(self, epsilon: Ball) -> Ball:
         """An enclosure of the finite part of delta(eps)."""
@@ -85,9 +85,8 @@ class Contour:
         arb = flint().arb
         t, x, p = float(self.theta), float(epsilon), float(self.period)
         total = arb(0)
-        for rising in (True, False):
-            tilts = _tilts(t, rising)
-            logs = _alias_logs(self.composition, t, x, p, tilts)
+        for table in self.tables:
+            tilts, logs = table.tilts, table.logs(t, x, p)
             good = np.nonzero(logs < self.log_tolerance - 3)[
                 0
             ]  # the nearest good one: far tilts cost many nodes
@@ -133,23 +132,34 @@ def _tail(losses: Sequence[BallLoss], theta: Ball, step: Ball, nodes: int, log_t
 # ---------------------------------------------------------------------
 
 
-def _tilts(theta: float, rising: bool) -> Floats:
-    if rising:
-        return theta * (1 + 0.02 * 1.5 ** np.arange(24.0))
-    shrink = 0.02 * 1.4 ** np.arange(12.0)
-    return np.append(theta * (1 - shrink[shrink < 1]), 0.0)
+@dataclass(frozen=True, slots=True)
+class _Tilts:
+    """Tilts s on one side of theta with estimates of K(s) - K(theta): where to look for a good aliasing bound."""
+
+    tilts: Floats
+    gain: Floats
+
+    @classmethod
+    def beside(cls, composition: Composition, theta: float, rising: bool) -> _Tilts:
+        if rising:
+            tilts = theta * (1 + 0.02 * 1.5 ** np.arange(24.0))
+        else:
+            shrink = 0.02 * 1.4 ** np.arange(12.0)
+            tilts = np.append(theta * (1 - shrink[shrink < 1]), 0.0)
+        moments = np.asarray(composition.log_moment(np.append(tilts, theta)))
+        return cls(tilts, moments[:-1] - moments[-1])
+
+    def logs(self, theta: float, epsilon: float, period: float) -> Floats:
+        """The logarithm of the aliasing bound at each tilt."""
+        gap = self.tilts - theta
+        return np.asarray(self.gain - gap * epsilon - np.abs(gap) * period)
 
 
-def _alias_logs(
-    composition: Composition, theta: float, epsilon: float, period: float, tilts: Floats
-) -> Floats:
-    moments = np.asarray(composition.log_moment(np.append(tilts, theta)))
-    gap = np.abs(tilts - theta)
-    return np.asarray(moments[:-1] - moments[-1] - (tilts - theta) * epsilon - gap * period)
+Choice = tuple[float, float, int, float, tuple[_Tilts, _Tilts]]
 
 
-def _choose(composition: Composition, epsilon: float, digits: int) -> tuple[float, float, int, float]:
-    """(tilt, period, nodes, log of the tolerance in units of e^{K - theta eps})."""
+def _choose(composition: Composition, epsilon: float, digits: int) -> Choice:
+    """(tilt, period, nodes, log of the tolerance in units of e^{K - theta eps}, tilts to alias with)."""
     grid = np.exp(np.linspace(math.log(1e-4), math.log(1e5), 400))
     with np.errstate(over="ignore", invalid="ignore"):
         moments = np.asarray(composition.log_moment(grid))
@@ -166,16 +176,16 @@ def _choose(composition: Composition, epsilon: float, digits: int) -> tuple[floa
         -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread) - digits * math.log(10)
     )
     period = 6 * math.sqrt(spread)
-    for rising in (True, False):
-        tilts = _tilts(theta, rising)
-        while np.min(_alias_logs(composition, theta, epsilon, period, tilts)) > log_tolerance:
+    tables = _Tilts.beside(composition, theta, rising=True), _Tilts.beside(composition, theta, rising=False)
+    for table in tables:
+        while np.min(table.logs(theta, epsilon, period)) > log_tolerance:
             period *= 1.15
     cut, step = 1 / math.sqrt(spread), 1.15
     base = float(np.asarray(composition.log_moment(np.array([theta])))[0])
     while cut * period < 2 * math.pi * _MOST_NODES:
         fall = float(np.asarray(composition.log_moment(np.array([complex(theta, cut)]))).real[0]) - base
         if fall - math.log(cut) < log_tolerance - 4:
-            return theta, period, math.ceil(cut * period / (2 * math.pi)), log_tolerance
+            return theta, period, math.ceil(cut * period / (2 * math.pi)), log_tolerance, tables
         cut *= step
     raise Unanswerable(
         f"the proof would need more than {_MOST_NODES} nodes: the characteristic function of this plan "

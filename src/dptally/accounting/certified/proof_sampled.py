@@ -206,9 +206,9 @@ def _strip(rate: float, sigma: float, r: float, reach: float, want: float) -> tu
     """The height a of the strip and the step h it allows, from floats: any choice is valid, this one is
     efficient.
     """
-    angle = np.linspace(0.02, 0.98, 40)[:, None] * math.pi
+    angle = np.linspace(0.02, 0.98, 17)[:, None] * math.pi
     ends = _range(rate, sigma, r, want + reach * math.pi)
-    t = np.linspace(_range(rate, sigma, r, want)[0], ends[1], 6000)[None, :]
+    t = np.linspace(_range(rate, sigma, r, want)[0], ends[1], 1500)[None, :]
     w = math.log(rate) + t / sigma - 0.5 / sigma**2
     log_a = np.logaddexp(math.log1p(-rate), w)
     share = np.exp(w - log_a)
