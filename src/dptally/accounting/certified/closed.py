@@ -11,7 +11,7 @@ from dptally.law.law import Floats, Law
 
 __all__ = ["epsilon", "log_delta"]
 
-_GRID = np.geomspace(1e-15, 1e15, 61)
+_GRID = np.concatenate((np.geomspace(1e-15, 1e15, 61), np.geomspace(1e18, 1e300, 95)))
 
 
 def log_delta(law: Law, epsilon: float) -> tuple[float, float]:
@@ -27,7 +27,7 @@ def epsilon(law: Law, log_target: tuple[float, float]) -> tuple[float, float]:
     certified lower bound exceeds it (0 if there is none): points that were evaluated, however they were found.
     """
     grid = _GRID[law.supremum > _GRID]
-    points = np.concatenate(([0.0], grid, [law.supremum] if math.isfinite(law.supremum) else [_GRID[-1] * 1e6]))
+    points = np.concatenate(([0.0], grid, [law.supremum] if math.isfinite(law.supremum) else [1e307]))
     lower, upper = law.log_profile(points)
     above = points[lower > log_target[1]]
     fits = np.nonzero(upper <= log_target[0])[0]

@@ -172,8 +172,9 @@ def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -
 
 
 def _basic(composition: Composition, log_target: tuple[float, float]) -> tuple[float, float]:
-    """What one step alone shows, and basic composition: no plan is safer than one of its steps, and epsilons add up where
-    each of the N steps gets delta / N.
+    """What one step alone shows, and basic composition.
+
+    No plan is safer than one of its steps, and epsilons add up where each of the N steps gets delta / N.
     """
     share = log_target[0] - math.log(composition.steps) - 1e-15 * (1 + abs(log_target[0]))
     with np.errstate(all="ignore"):
