@@ -122,11 +122,18 @@ def test_calibrate(run: Run) -> None:
     assert (10 * dp.Gaussian(found["value"] * (1 - 1e-6))).epsilon(1e-6) > 1.0
     text = run(*arguments).out
     assert text.startswith(f"SIGMA = {found['value']!r}\n")
-    assert "certainly enough for epsilon = 1, delta = 1e-06" in text
+    assert "certainly meets epsilon = 1, delta = 1e-06" in text
     assert "value" in answer(run("calibrate", "gaussian(SIGMA)", "--mu", "0.5", "--json"))
     assert "mu = 0.5" in run("calibrate", "gaussian(SIGMA)", "--mu", "0.5").out
     assert_refused(run("calibrate", "gaussian(1)", "--mu", "1"), "nothing is left open")
     assert_refused(run("calibrate", "gaussian(SIGMA)", "--epsilon", "1"), "delta")
+
+
+@pytest.mark.parametrize("plan", ["STEPS * gaussian(10)", "dpsgd(10, 1.0, STEPS)"])
+def test_calibrated_counts_are_whole(run: Run, plan: str) -> None:
+    found = answer(run("calibrate", plan, "--epsilon", "2", "--delta", "1e-5", "--json"))
+    assert found["value"] == 25
+    assert (25 * dp.Gaussian(10)).epsilon(1e-5) <= 2.0 < (26 * dp.Gaussian(10)).epsilon(1e-5)
 
 
 def test_a_target_that_cannot_be_met(run: Run) -> None:

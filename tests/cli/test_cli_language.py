@@ -155,9 +155,11 @@ def test_every_name_has_a_usage_in_its_error() -> None:
 def test_templates() -> None:
     make = template("STEPS * poisson(gaussian(1.0), 0.01) + gaussian(STEPS)")
     assert make.name == "STEPS"
-    assert make(10.0) == 10 * dp.PoissonSampled(dp.Gaussian(1.0), 0.01) + dp.Gaussian(10.0)
-    with pytest.raises(PlanError, match=r"at least 0, got 2\.5"):
+    assert make(10) == 10 * dp.PoissonSampled(dp.Gaussian(1.0), 0.01) + dp.Gaussian(10.0)
+    with pytest.raises(dp.InvalidType, match=r"at least 0, got 2\.5"):
         make(2.5)
+    with pytest.raises(PlanError, match="column 1: count"):
+        make(-1)
     with pytest.raises(PlanError, match="nothing is left open"):
         template("poisson(gaussian(1), 0.5, REPLACE)")
     with pytest.raises(PlanError, match="only one value may be left open, found RATE, SIGMA") as caught:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dptally.cli.syntax import Call, Join, Negative, Node, Number, PlanError, Series, Word, tree
-from dptally.errors import DptallyError
+from dptally.errors import DptallyError, InvalidType
 from dptally.mechanisms import (
     ADD_REMOVE,
     REPLACE,
@@ -171,6 +171,12 @@ class _Builder:
     def fail(self, node: Node, reason: str) -> PlanError:
         return PlanError(self.text, node.at, reason)
 
+    def placed(self, node: Node, error: DptallyError, reason: str) -> DptallyError:
+        """The error with its column; but calibrate must see that an open value has the wrong type, to go on with
+        integers.
+        """
+        return error if self.values and isinstance(error, InvalidType) else self.fail(node, reason)
+
     def build(self, node: Node) -> Value:
         if isinstance(node, Number):
             return node.value
@@ -238,12 +244,10 @@ class _Builder:
             raise self.fail(item, "the number is too large") from None
 
     def repeated(self, node: Join, plan: Mechanism, count: float) -> Mechanism:
-        if isinstance(count, float) and count.is_integer() and self.values:
-            count = int(count)  # an open value that is a count arrives as a float
         try:
             return count * plan
         except DptallyError as error:
-            raise self.fail(node, str(error)) from None
+            raise self.placed(node, error, str(error)) from None
 
     def bounded(self, node: Node, value: float) -> float:
         if abs(value) > _LARGEST and isinstance(value, int):
@@ -262,7 +266,7 @@ class _Builder:
         try:
             return NAMES[name](**given)
         except DptallyError as error:
-            raise self.fail(node, f"in {name}: {error}") from None
+            raise self.placed(node, error, f"in {name}: {error}") from None
         except TypeError:  # only the signature is left to be wrong: every maker checks its values
             raise self.fail(node, f"too few parameters; write {_usage(name)}") from None
 

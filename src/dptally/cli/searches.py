@@ -64,7 +64,7 @@ def calibrate(plan: str, as_json: bool, **target: float | None) -> None:
         emit(out | {"calibrated": repr(found), "assumptions": assumptions(found)})
         return
     title(f"{make.name} = {value!r}")
-    facts([f"is certainly enough for {', '.join(f'{k} = {v:g}' for k, v in given.items())}"])
+    facts([f"certainly meets {', '.join(f'{k} = {v:g}' for k, v in given.items())}"])
     if box is not None:
         facts([f"certified: {both_ends('epsilon', box)} at delta = {given['delta']:g}"])
     heading("calibrated plan")
