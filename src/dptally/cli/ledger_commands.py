@@ -78,11 +78,10 @@ def group() -> None:
 @click.option("--pure", type=float, metavar="EPSILON", help="A pure budget.")
 @click.option("--zcdp", type=float, metavar="RHO", help="A zero-concentrated budget.")
 @click.option("--gdp", type=float, metavar="MU", help="A Gaussian budget.")
-@click.option(
-    "--approx", type=float, nargs=2, metavar="EPSILON DELTA", help="An approximate budget (Renyi filter)."
-)
+@click.option("--approx", type=float, nargs=2, metavar="EPSILON DELTA", help="An approximate budget (Renyi filter).")
 @click.option("--delta", type=float, help="The delta at which status and reports state an epsilon.")
 @click.option("--about", default="", help="What the dataset is, for reports.")
+@_json_option
 @_ledger_option
 def create(
     dataset: str,
@@ -92,6 +91,7 @@ def create(
     approx: tuple[float, float] | None,
     delta: float | None,
     about: str,
+    as_json: bool,
     url: str,
     head: Path | None,
 ) -> None:
@@ -106,7 +106,8 @@ def create(
         raise click.UsageError("give exactly one of --pure, --zcdp, --gdp, --approx")
     with _opened(url, head) as ledger:
         ledger.create(dataset, budget=budgets[0], delta=delta, about=about)
-        click.echo(f"created {dataset!r}: {ledger.status(dataset).budget}")
+        made = ledger.status(dataset)
+        click.echo(json.dumps(made.to_dict()) if as_json else f"created {dataset!r}: {made.budget}")
 
 
 @group.command(context_settings={"ignore_unknown_options": True})
@@ -171,9 +172,7 @@ def _show_receipt(entry: Entry, replayed: bool, as_json: bool) -> None:
         click.echo(json.dumps({**shown, "state": entry.state, "replayed": replayed, "hash": entry.hash}))
         return
     again = " (known key: nothing was charged now)" if replayed else ""
-    click.echo(
-        f"entry {entry.number} of {entry.dataset!r}: {entry.symbol} {entry.cost:.6g}, {entry.state}{again}"
-    )
+    click.echo(f"entry {entry.number} of {entry.dataset!r}: {entry.symbol} {entry.cost:.6g}, {entry.state}{again}")
     click.echo(f"receipt {entry.hash}")
 
 
@@ -239,27 +238,28 @@ def history(
             }
             plan = json.loads(entry.plan_json)
             click.echo(
-                json.dumps(
-                    {**facts, "plan": plan, "cost": entry.cost, "state": entry.state, "hash": entry.hash}
-                )
+                json.dumps({**facts, "plan": plan, "cost": entry.cost, "state": entry.state, "hash": entry.hash})
             )
         else:
             who = f" {entry.by}:" if entry.by else ""
             click.echo(
-                f"{entry.number:>6} {entry.at[:19]}{who} {entry.plan!r}  {entry.symbol} {entry.cost:.6g}  "
-                f"{entry.state}"
+                f"{entry.number:>6} {entry.at[:19]}{who} {entry.plan!r}  {entry.symbol} {entry.cost:.6g}  {entry.state}"
             )
 
 
 @group.command()
+@_json_option
 @_ledger_option
-def verify(url: str, head: Path | None) -> None:
+def verify(as_json: bool, url: str, head: Path | None) -> None:
     """Follow every hash chain and replay its sums; say the first entry that is wrong."""
     with _opened(url, head, read_only=True) as ledger:
         found = ledger.verify()
-    click.echo(
-        f"{found.entries} entries of {found.datasets} datasets agree with their hash chains and totals"
-    )
+    if as_json:
+        click.echo(
+            json.dumps({"entries": found.entries, "datasets": found.datasets, "head": json.loads(found.head.to_json())})
+        )
+    else:
+        click.echo(f"{found.entries} entries of {found.datasets} datasets agree with their hash chains and totals")
 
 
 @group.command()
@@ -267,14 +267,13 @@ def verify(url: str, head: Path | None) -> None:
 @click.option(
     "--format", "form", type=click.Choice(["markdown", "html", "json"]), default="markdown", show_default=True
 )
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen."
-)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen.")
+@_json_option
 @_ledger_option
-def report(dataset: str, form: str, output: Path | None, url: str, head: Path | None) -> None:
+def report(dataset: str, form: str, output: Path | None, as_json: bool, url: str, head: Path | None) -> None:
     """Write the statement of DATASET: what was spent by whom, what is left, and where it stops."""
     with _opened(url, head, read_only=True) as ledger:
-        text = ledger.report(dataset, form)
+        text = ledger.report(dataset, "json" if as_json else form)
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -282,12 +281,12 @@ def report(dataset: str, form: str, output: Path | None, url: str, head: Path | 
 
 
 @group.command()
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write all entries as JSON lines."
-)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write all entries as JSON lines.")
+@_json_option
 @_ledger_option
-def export(output: Path | None, url: str, head: Path | None) -> None:
-    """Print the head of the ledger, to give back with --head; with --output export all entries too."""
+def export(output: Path | None, as_json: bool, url: str, head: Path | None) -> None:
+    """Print the head of the ledger as JSON, to give back with --head; with --output export all entries too."""
+    del as_json  # the head is JSON in any case
     with _opened(url, head, read_only=True) as ledger:
         found = ledger.head() if output is None else ledger.export(output)
     click.echo(found.to_json())

@@ -1,0 +1,5 @@
+"""``python -m dptally`` is the command line."""
+
+from dptally.cli import main
+
+main()
