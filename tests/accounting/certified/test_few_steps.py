@@ -33,7 +33,7 @@ def contains(low: float, high: float, delta: arb) -> bool:
 def test_two_steps_delta(side: str) -> None:
     draw = random.Random(71)
     answered = 0
-    for _ in range(24 if side == "remove" else 10):
+    for _ in range(90 if side == "remove" else 16):
         sigma, rate = math.exp(draw.uniform(math.log(0.3), math.log(4.0))), 10 ** draw.uniform(-4, -0.02)
         law = SampledGaussianLaw(rate, sigma, SIDES[side])
         top = 2 * law.supremum
