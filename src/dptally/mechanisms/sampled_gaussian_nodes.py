@@ -43,7 +43,10 @@ class SampledGaussianNodes:
 
     def log_a(self, t: Floats) -> Floats:
         """log A(t), relatively accurate also near A = 1 and for q near 0 and 1."""
-        log_a: Floats = mixture(self.rate, t / self.scale - 0.5 / self.scale**2)[1]
+        w = t / self.scale - 0.5 / self.scale**2
+        if self.rate <= 0.5 and w.size and float(w.max()) + math.log(self.rate) < 30.0:
+            return np.log1p(self.rate * np.expm1(w))  # A - 1 >= -1/2: the plain formula is as accurate, and fast
+        log_a: Floats = mixture(self.rate, w)[1]
         return log_a
 
     def share(self, t: Floats) -> Floats:

@@ -156,10 +156,10 @@ def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -
         return low, up(supremum, 4), method
     if composition.steps == 1:
         return *closed.epsilon(composition.parts[0][0], log_target), "closed form"
-    if _log_delta_at_zero(composition) <= log_target[0]:
-        return 0.0, 0.0, "delta exceeds the total variation"
     low, high, method = 0.0, max(0.0, composition.supremum), "Chernoff"
-    for route in _ROUTES:
+    for number, route in enumerate(_ROUTES):
+        if number == 1 and _log_delta_at_zero(composition) <= log_target[0]:  # asked only when the first route failed
+            return 0.0, 0.0, "delta exceeds the total variation"
         for found_low, found_high in _tried(route.epsilon(composition, log_target)):
             if math.isnan(found_low) or math.isnan(found_high):
                 continue
