@@ -27,7 +27,7 @@ from typing import TypeVar
 import numpy as np
 
 from dptally.accounting import renyi
-from dptally.accounting.certified import closed, few_steps, inversion, jumps, lattice
+from dptally.accounting.certified import closed, inversion, jumps
 from dptally.accounting.moments import infinity_mass, log_moment_upper
 from dptally.interval import Interval
 from dptally.law import Composition
@@ -227,12 +227,16 @@ def _inversion_epsilon(composition: Composition, log_target: tuple[float, float]
 
 
 def _few_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+    from dptally.accounting.certified import few_steps  # loads scipy.fft: only when it is needed
+
     found = few_steps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon))
     if found is not None:
         yield found.log_delta(epsilon)
 
 
 def _few_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    from dptally.accounting.certified import few_steps  # loads scipy.fft: only when it is needed
+
     found = few_steps.for_delta(composition, log_target[0], _chernoff_epsilon(composition, log_target[0]))
     if found is not None:
         yield inversion.epsilon(found, log_target)
@@ -265,10 +269,14 @@ def _jumps_epsilon(composition: Composition, log_target: tuple[float, float]) ->
 
 
 def _lattice_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+    from dptally.accounting.certified import lattice
+
     yield *lattice.log_delta(composition, epsilon), 0.0
 
 
 def _lattice_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    from dptally.accounting.certified import lattice
+
     low, high = lattice.epsilon(composition, log_target[0])
     if log_target[1] > log_target[0]:
         low = min(low, lattice.epsilon(composition, log_target[1])[0])
