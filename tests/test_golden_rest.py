@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import golden
 import pytest
 
 import dptally as dp
+import golden
 from dptally.numerics.normal import log_gaussian_delta
 
 #: k-fold Laplace goes through the lattice: certified, but only to some 1e-6 relative
@@ -49,7 +49,7 @@ def test_lemma_31_corrected() -> None:
     ],
 )
 def test_the_most_telling_guarantee(name: str, naive: object) -> None:
-    """F70: eps* maximises (1 - delta(e)) / (1 + e^e); at a maximum the function is flat, so 1e-7 is what a search can tell."""
+    """F70: eps* maximises (1 - delta(e)) / (1 + e^e)."""
     star = golden.value(name)
 
     def telling(e: float) -> float:
