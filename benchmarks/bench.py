@@ -260,6 +260,9 @@ def main() -> None:
             result = run(tool, row.work, chosen.limit)
             row.results[tool.name] = result
             versions[tool.package] = result.get("version", versions.get(tool.package, ""))
+            said = result.get("value", result.get("error", result.get("skipped")))
+            took = f"  {seconds(result['best'])}" if "best" in result else ""
+            progress.console.print(f"{row.work['name']}: {tool.name}: {said}{took}", markup=False)
             progress.advance(task)
     chosen.out.write_text(report(rows, missing, versions, import_times()), encoding="utf-8")
     console.print(f"written: {chosen.out}")

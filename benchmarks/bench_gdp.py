@@ -31,8 +31,12 @@ def main() -> None:
     cases: list[tuple[str, int, Callable[[], gdp.Measurement]]] = [
         ("Laplace, closed form", 20, lambda: gdp.measure(laplace)),
         ("Laplace sampled at 50 %", 20, lambda: gdp.measure(dp.PoissonSampled(laplace, 0.5))),
-        ("Laplace sampled at 10 %, to 1e-9", 20, lambda: gdp.measure(dp.PoissonSampled(laplace, 0.1), None,
-        1e-9)), ("noisy SGD, refined", 20, lambda: gdp.measure(sgd)),
+        (
+            "Laplace sampled at 10 %, to 1e-9",
+            20,
+            lambda: gdp.measure(dp.PoissonSampled(laplace, 0.1), None, 1e-9),
+        ),
+        ("noisy SGD, refined", 20, lambda: gdp.measure(sgd)),
         ("discrete Gaussian, tail covered", 20, lambda: gdp.measure(dp.DiscreteGaussian(2.0))),
         ("50-fold 0.2-DP, optimum", 3, lambda: gdp.measure(50 * dp.PureDP(0.2))),
         ("DP-SGD 1, 0.01, 1000, head 20", 3, lambda: gdp.measure(plan, head=20.0)),
