@@ -152,22 +152,29 @@ def table(row: Row) -> list[str]:
         width = f"{result['upper'] - result['lower']:.2g}" if "lower" in result else "none"
         ratio = f"{result['best'] / ours:.3g}" if ours else ""
         lines.append(
-            f"| {tool.name} | {value:.13g} | {width} | {error(row, value, reference)} "
+            f"| {tool.name} | {value:.13g} | {width} | {error(row, result, reference)} "
             f"| {seconds(result['best'])} | {ratio} | {result['peak']:.0f} MB |"
         )
     return lines
 
 
-def error(row: Row, value: float, reference: tuple[float, float, str] | None) -> str:
-    """The distance of an answer from the reference interval; unsafe where it is below."""
-    if row.work["ask"] == "sigma":
+def error(row: Row, result: Result, reference: tuple[float, float, str] | None) -> str:
+    """The distance of an answer from the reference; unsafe where all that the tool claims lies below it."""
+    value, claimed = result["value"], result.get("upper", result["value"])
+    if (
+        row.work["ask"] == "sigma"
+    ):  # less noise than the least that is certified to be enough, beyond its 1e-8
         best = row.results.get("dptally, certified", {}).get("value")
-        return f"{value - best:+.2g}" if best is not None else ""
+        if best is None:
+            return ""
+        return f"**{value - best:+.2g}, unsafe**" if value < best * (1 - 1e-8) else f"{value - best:+.2g}"
     if reference is None:
         return ""
     lower, upper, _ = reference
-    if value < lower:
+    if claimed < lower:
         return f"**{value - lower:+.2g}, unsafe**"
+    if value < lower:
+        return f"{value - lower:+.2g}"
     return f"+{value - upper:.2g}" if value > upper else "inside"
 
 
@@ -209,8 +216,9 @@ def report(rows: list[Row], missing: dict[str, str], versions: dict[str, str], i
         "Time: the best of up to seven calls in a warm process, imports not counted. Memory: peak resident",
         "size of the process. Certified width: upper minus lower bound, where the tool gives both. Error:",
         "distance from the reference interval (proof mode where it answers, else the certified interval);",
-        "an answer below the reference claims privacy that is not there. Noise for a target: the error is",
-        "against dptally's answer, whose epsilon is certified.",
+        "unsafe: the answer, or the upper bound where the tool gives one, is below the reference, so privacy",
+        "is claimed that is not there. Noise for a target: the error is against dptally's answer, whose epsilon",
+        "is certified.",
         "",
         f"- date: {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, {os.cpu_count()} cores, "
         f"{platform.machine()}, load at the end {os.getloadavg()[0]:.1f}",

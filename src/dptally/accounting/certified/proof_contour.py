@@ -117,6 +117,8 @@ def _tail(losses: Sequence[BallLoss], theta: Ball, step: Ball, nodes: int, log_t
         if bound > 100 * math.exp(log_tolerance) or u > 1e9:
             return (bound + rest.min(2 / u)).upper()  # too wide to be useful; still a bound, as |phi| <= 1
         wish = min(loss.cell(theta, u, log_tolerance) for loss in losses)
+        if not wish > 0:  # NaN too: the balls of phi have become useless
+            raise Unanswerable("the balls are too wide for a proof of this plan; ask for fewer digits")
         cells = max(1, min(2000, math.ceil(0.4 * float(u) / wish)))
         width = arb(min(wish, 0.4 * float(u)))
         product = [arb(1)] * cells

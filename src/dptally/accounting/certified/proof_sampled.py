@@ -236,8 +236,11 @@ def _growth(rate: float, sigma: float, power: Ball, height: float, reach: float,
         s, q, b = arb(sigma), arb(rate), arb(height) / arb(sigma)
         r, u, cos, sin = float(power), arb(reach), b.cos(), b.sin()
         negative = min(r, 0.0) < 0
-        left, width = _range(rate, sigma, r, want)[0], 0.05 * min(1.0, sigma)
-        cells = math.ceil((_range(rate, sigma, r, want + reach * float(b))[1] - left) / width)
+        need = want + max(0.0, -r) * -math.log(
+            math.cos(float(b) / 2)
+        )  # so that the ends, times ``worst``, vanish
+        left, width = _range(rate, sigma, r, need)[0], 0.05 * min(1.0, sigma)
+        cells = math.ceil((_range(rate, sigma, r, need + reach * float(b))[1] - left) / width)
         total, worst = arb(0), ((b / 2).cos() ** power if negative else arb(1))
         x, log_x, turn = arb(left), _log_a(s, q, arb(left)), arb(0)
         first = None
