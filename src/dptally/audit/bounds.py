@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainccinv, betaincinv, ndtri
 
 from dptally.checks import Floats
+from dptally.numerics.special import betainccinv, betaincinv, ndtri
 
 __all__ = ["EpsilonMeasure", "Measure", "MuMeasure", "lower_probability", "upper_probability"]
 

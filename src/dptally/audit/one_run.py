@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import bdtr, bdtrc
 
 from dptally import checks
 from dptally.audit.claim import measure_of
@@ -20,6 +19,7 @@ from dptally.audit.result import AuditResult
 from dptally.audit.run import CONFIDENCE
 from dptally.errors import InvalidArgument
 from dptally.mechanisms import Mechanism
+from dptally.numerics.special import bdtr, bdtrc
 from dptally.release import column
 
 __all__ = ["guess_p_value", "one_run"]

@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri_exp
 
 from dptally.checks import Floats
 from dptally.gdp.view import View
 from dptally.numerics.normal import gaussian_mu_log, log_gaussian_delta, log_normal_tail
 from dptally.numerics.rounding import EPS, SMALLEST, down, up
+from dptally.numerics.special import ndtri_exp
 
 __all__ = ["Found", "largest", "stays_below"]
 

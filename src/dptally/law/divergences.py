@@ -20,11 +20,11 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from dptally import checks
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, InvalidType
+from dptally.numerics.logspace import logsumexp
 
 __all__ = ["alpha", "f_divergence", "hockey_stick", "kl", "maximum", "renyi", "total_variation"]
 

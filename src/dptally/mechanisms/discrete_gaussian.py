@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from dptally import checks
 from dptally.checks import Floats
@@ -22,6 +21,7 @@ from dptally.numerics.exact import between
 from dptally.numerics.logspace import log1p, widened
 from dptally.numerics.normal import log_gaussian_delta, mirrored
 from dptally.numerics.rounding import EPS
+from dptally.numerics.special import ndtr
 
 __all__ = ["ATOM_FLOOR", "DiscreteGaussian", "DiscreteGaussianLaw"]
 

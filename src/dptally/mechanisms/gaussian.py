@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from dptally import checks
 from dptally.checks import Floats
@@ -20,6 +19,7 @@ from dptally.mechanisms.mechanism import Mechanism
 from dptally.numerics.exact import between
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS, up
+from dptally.numerics.special import ndtr
 
 __all__ = ["LARGEST_RATIO", "SMALLEST_RATIO", "Gaussian", "GaussianLaw"]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from dptally.checks import Floats
 from dptally.law import Law
@@ -23,6 +22,7 @@ from dptally.mechanisms.sampled_profile import log_profile_add, log_profile_remo
 from dptally.mechanisms.trapezoid import REACH, significant_points, strip_step
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import up
+from dptally.numerics.special import ndtr
 
 __all__ = ["SampledGaussianLaw"]
 

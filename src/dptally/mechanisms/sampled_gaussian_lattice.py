@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from dptally.law.spread import Spread, right_share
 from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes
 from dptally.numerics.rounding import EPS
+from dptally.numerics.special import ndtr
 
 Floats = NDArray[np.float64]
 

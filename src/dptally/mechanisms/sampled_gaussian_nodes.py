@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_ndtr, ndtr
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.mechanisms.sampled_profile import mixture
 from dptally.numerics.rounding import EPS
+from dptally.numerics.special import expit, log_ndtr, ndtr
 
 Floats = NDArray[np.float64]
 

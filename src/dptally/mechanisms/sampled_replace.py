@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from dptally.checks import Floats
 from dptally.law import Law
@@ -32,6 +31,7 @@ from dptally.mechanisms.sampled_replace_nodes import SampledReplaceNodes
 from dptally.mechanisms.trapezoid import REACH, significant_points, strip_step
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS
+from dptally.numerics.special import ndtr
 
 __all__ = ["REPLACE_THEOREM", "SampledReplaceGaussianLaw", "mirrored"]
 

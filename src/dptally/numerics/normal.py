@@ -25,10 +25,10 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, erfinv, ndtri_exp
 
 from dptally.numerics.doubled import two_product, two_sum
 from dptally.numerics.rounding import EPS, Floats, down, up
+from dptally.numerics.special import erfcx, erfinv, ndtri_exp
 
 __all__ = [
     "gaussian_epsilon",

@@ -20,11 +20,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
 from dptally.accounting.certified.spread import listed_atoms
 from dptally.law import Composition
 from dptally.numerics.rounding import EPS, Floats
+from dptally.numerics.special import gammaln
 
 __all__ = ["METHOD", "epsilon", "log_delta", "two_valued"]
 
