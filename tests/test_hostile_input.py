@@ -40,8 +40,8 @@ from dptally.mechanisms import (
     RenyiDP,
     dpsgd,
 )
-from dptally.mechanisms.compare import compare
-from dptally.mechanisms.convert import convert
+from dptally.mechanisms.comparison import compare
+from dptally.mechanisms.conversion import convert
 from dptally.mechanisms.explanation import explain
 from dptally.numerics import rounding
 from dptally.numerics.normal import (

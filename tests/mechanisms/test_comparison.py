@@ -6,7 +6,7 @@ import pytest
 
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.mechanisms import Gaussian, Laplace
-from dptally.mechanisms.compare import compare
+from dptally.mechanisms.comparison import compare
 
 
 def test_table():

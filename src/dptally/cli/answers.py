@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,7 +24,10 @@ from dptally.cli.output import (
 from dptally.cli.plans import Plan
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
-from dptally.mechanisms import Mechanism, compare
+from dptally.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    from dptally.mechanisms.comparison import Comparison
 
 __all__ = ["delta", "epsilon", "print_epsilon"]
 
@@ -61,20 +64,26 @@ def print_epsilon(
         out: dict[str, Any] = {"plan": repr(plan), "delta": delta, "epsilon": box}
         out |= {} if budget is None else {"budget": budget, "within_budget": not over}
         out |= {} if brief else {"meaning": meaning(plan)}
-        out |= {"comparison": compare(plan, delta).to_dict()["rows"]} if comparing else {}
+        out |= {"comparison": _compared(plan, delta).to_dict()["rows"]} if comparing else {}
         emit(out | {"assumptions": assumptions(plan)})
     else:
         _print_box("epsilon", box, f"at delta = {delta:g}", budget)
         _print_rest(plan, brief)
         if comparing:
             with working("comparing"):
-                found = compare(plan, delta)
+                found = _compared(plan, delta)
             heading("every framework")
             table(
                 [("framework", "left"), ("epsilon", "right"), ("order", "right"), ("theorem", "left")],
                 [_row(row) for row in found.rows],
             )
     click.get_current_context().exit(1 if over else 0)
+
+
+def _compared(plan: Mechanism, delta: float) -> Comparison:
+    from dptally.mechanisms import compare  # loads every framework: only when it is asked for
+
+    return compare(plan, delta)
 
 
 def _row(row: Any) -> tuple[str, str, str, str]:

@@ -24,7 +24,7 @@ from dptally.cli.output import (
 from dptally.cli.plans import Plan
 from dptally.mechanisms import convert as converted
 from dptally.mechanisms import to_json
-from dptally.mechanisms.convert import TARGETS
+from dptally.mechanisms.conversion import TARGETS
 
 __all__ = ["convert", "gdp"]
 

@@ -12,7 +12,7 @@ from rich.table import Table
 import dptally as dp
 from dptally.accounting.decimals import shown_down, shown_up
 from dptally.meaning import attacks
-from dptally.mechanisms.explanation import _assumptions as assumptions
+from dptally.mechanisms.assumptions import assumptions
 
 __all__ = ["main"]
 

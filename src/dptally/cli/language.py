@@ -12,60 +12,30 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dptally import mechanisms
 from dptally.cli.syntax import Call, Join, Negative, Node, Number, PlanError, Series, Word, tree
 from dptally.errors import DptallyError, InvalidType
-from dptally.mechanisms import (
-    ADD_REMOVE,
-    REPLACE,
-    ZCDP,
-    Adjacency,
-    AlphaDP,
-    ApproxDP,
-    Composed,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
-    GaussianDP,
-    Laplace,
-    Mechanism,
-    PoissonSampled,
-    Profile,
-    PureDP,
-    RandomizedResponse,
-    RenyiDP,
-    dpsgd,
-)
+from dptally.mechanisms import ADD_REMOVE, REPLACE, Adjacency, Composed, Mechanism
 
 __all__ = ["NAMES", "Template", "parse", "template"]
 
-
-def _renyi(orders: Any, epsilons: Any) -> RenyiDP:
-    """One order, or as many epsilons as orders."""
-    as_series = [value if isinstance(value, tuple) else (value,) for value in (orders, epsilons)]
-    return RenyiDP(*as_series)
-
-
-def _profile(points: Any) -> Profile:
-    return Profile.from_points(points)
-
-
 Maker = Callable[..., Mechanism]
-#: what may be written, and what it makes
-NAMES: dict[str, Maker] = {
-    "gaussian": Gaussian,
-    "laplace": Laplace,
-    "randomized_response": RandomizedResponse,
-    "discrete_gaussian": DiscreteGaussian,
-    "discrete_laplace": DiscreteLaplace,
-    "pure": PureDP,
-    "approx": ApproxDP,
-    "zcdp": ZCDP,
-    "renyi": _renyi,
-    "alpha": AlphaDP,
-    "gdp": GaussianDP,
-    "profile": _profile,
-    "poisson": PoissonSampled,
-    "dpsgd": dpsgd,
+#: what may be written, and the public name of what it makes
+NAMES = {
+    "gaussian": "Gaussian",
+    "laplace": "Laplace",
+    "randomized_response": "RandomizedResponse",
+    "discrete_gaussian": "DiscreteGaussian",
+    "discrete_laplace": "DiscreteLaplace",
+    "pure": "PureDP",
+    "approx": "ApproxDP",
+    "zcdp": "ZCDP",
+    "renyi": "RenyiDP",
+    "alpha": "AlphaDP",
+    "gdp": "GaussianDP",
+    "profile": "Profile",
+    "poisson": "PoissonSampled",
+    "dpsgd": "dpsgd",
 }
 _ALIASES = {
     "rr": "randomized_response",
@@ -85,6 +55,23 @@ _WORDS: dict[str, float | Adjacency] = {
     "replace": REPLACE,
 }
 _LARGEST = 10**400  # beyond, an integer helps nobody and only costs time
+
+
+def _renyi(orders: Any, epsilons: Any) -> Mechanism:
+    """One order, or as many epsilons as orders."""
+    return mechanisms.RenyiDP(*(value if isinstance(value, tuple) else (value,) for value in (orders, epsilons)))
+
+
+def _profile(points: Any) -> Mechanism:
+    return mechanisms.Profile.from_points(points)
+
+
+def _maker(name: str) -> Maker:
+    """What makes the mechanism of a known name; no other mechanism is loaded."""
+    own: dict[str, Maker] = {"renyi": _renyi, "profile": _profile}
+    maker: Maker = own.get(name) or getattr(mechanisms, NAMES[name])
+    return maker
+
 
 Value = Any  # a number, an adjacency, a mechanism, or a tuple of them
 
@@ -259,12 +246,13 @@ class _Builder:
         name = _ALIASES.get(name, name)
         if name not in NAMES:
             raise self.fail(node, f"unknown name {_cut(node.name)!r}{_nearest(node.name, NAMES)}")
-        known = list(inspect.signature(NAMES[name]).parameters)
+        maker = _maker(name)
+        known = list(inspect.signature(maker).parameters)
         given: dict[str, Value] = {}
         for i, (keyword, item) in enumerate(node.arguments):
             given[self.parameter(node, i, keyword, item, known, given)] = self.build(item)
         try:
-            return NAMES[name](**given)
+            return maker(**given)
         except DptallyError as error:
             raise self.placed(node, error, f"in {name}: {error}") from None
         except TypeError:  # only the signature is left to be wrong: every maker checks its values
@@ -294,7 +282,7 @@ def _usage(name: str) -> str:
     """How a name is written, such as gaussian(sigma, sensitivity=1.0)."""
     name = _ALIASES.get(name.lower(), name.lower())
     shown = []
-    for parameter in inspect.signature(NAMES[name]).parameters.values():
+    for parameter in inspect.signature(_maker(name)).parameters.values():
         default = parameter.default
         if default is inspect.Parameter.empty:
             shown.append(parameter.name)

@@ -23,7 +23,7 @@ from dptally.cli.output import (
 from dptally.cli.plans import Plan
 from dptally.meaning import attacks
 from dptally.mechanisms import Mechanism
-from dptally.mechanisms.explanation import _assumptions as stated
+from dptally.mechanisms.assumptions import assumptions as stated
 
 __all__ = ["assumptions", "explain", "meaning", "meaning_lines", "risk"]
 

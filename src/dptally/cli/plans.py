@@ -14,7 +14,7 @@ import click
 from dptally.cli.language import parse
 from dptally.cli.syntax import DEEPEST, LONGEST
 from dptally.errors import InvalidArgument
-from dptally.mechanisms import Composed, Mechanism, from_json
+from dptally.mechanisms import Composed, Mechanism
 
 __all__ = ["PLAN", "Plan", "PlanParameter", "load"]
 
@@ -46,7 +46,11 @@ def load(text: str) -> Plan:
 
 
 def _of_text(text: str) -> Plan:
-    return Plan(from_json(text) if text.lstrip()[:1] == "{" else parse(text))
+    if text.lstrip()[:1] != "{":
+        return Plan(parse(text))
+    from dptally.mechanisms import from_json
+
+    return Plan(from_json(text))
 
 
 def _of_file(path: Path) -> Plan:
@@ -86,7 +90,7 @@ def _of_json(text: str, path: Path) -> Plan:
     except (json.JSONDecodeError, ValueError) as error:
         raise InvalidArgument("plan file", "valid JSON", str(path), str(error)) from None
     if isinstance(document, dict) and "schema" in document:
-        return Plan(from_json(text))
+        return _of_text(text)
     return _of_document(document, path)
 
 

@@ -10,9 +10,9 @@ from dptally.errors import InvalidArgument, InvalidType
 from dptally.interval import Interval
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.composed import Composed
-from dptally.mechanisms.dpsgd import dpsgd
 from dptally.mechanisms.json import from_json, to_json
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.training import dpsgd
 
 __all__ = ["Accountant"]
 

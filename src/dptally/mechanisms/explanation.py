@@ -9,6 +9,7 @@ from dptally import checks
 from dptally.accounting.decimals import shown_down, shown_up
 from dptally.accounting.explain import Facts, facts
 from dptally.errors import InvalidType
+from dptally.mechanisms.assumptions import assumptions
 from dptally.mechanisms.mechanism import Mechanism
 
 __all__ = ["Explanation", "explain"]
@@ -93,35 +94,4 @@ def explain(plan: Mechanism, delta: float) -> Explanation:
         raise InvalidType("plan", "a mechanism or a composition of mechanisms", plan)
     parts = tuple((repr(m), n, "; ".join({law.theorem: 0 for law in m.laws()})) for m, n in plan.parts)
     found = facts(plan.directions(), delta, sum(n for m, n in plan.parts if m.laws()))
-    return Explanation(plan, found, parts, tuple(_assumptions(plan)))
-
-
-def _assumptions(plan: Mechanism) -> Iterator[str]:
-    """What the caller stated and the library cannot check."""
-    named = [_stated(mechanism) for mechanism, _ in plan.parts]
-    if any("sensitivity" in stated for stated in named):
-        yield "sensitivity: neighbouring datasets change each query by at most that much (not checked)"
-    adjacencies = sorted({repr(stated["adjacency"]) for stated in named if "adjacency" in stated})
-    if adjacencies:
-        yield f"adjacency where sampling mixes datasets: {', '.join(adjacencies)}"
-    else:
-        yield "adjacency: the one under which the sensitivities and guarantees were stated"
-    rates = sorted({float(str(stated["rate"])) for stated in named if "rate" in stated})
-    if rates:
-        shown = ", ".join(repr(rate) for rate in rates)
-        yield f"sampling: every record joins every step by its own coin, rate {shown}; not shuffled batches"
-    if any(key.startswith("declared") for stated in named for key in stated):
-        yield "declared guarantees are taken as true"
-    yield "steps may be chosen adaptively, but their list is fixed before the first (else use a ledger)"
-    yield "the noise is drawn exactly and its random bits are secret"
-
-
-def _stated(mechanism: Mechanism) -> dict[str, object]:
-    """The parameters of a mechanism and of what it wraps, by name."""
-    out: dict[str, object] = {}
-    for name in getattr(mechanism, "__dataclass_fields__", ()):
-        value = getattr(mechanism, name)
-        out[name] = value
-        if isinstance(value, Mechanism):
-            out = _stated(value) | out
-    return out
+    return Explanation(plan, found, parts, tuple(assumptions(plan)))

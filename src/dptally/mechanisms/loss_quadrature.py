@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,9 +25,11 @@ from dptally.checks import Floats
 from dptally.errors import Unanswerable
 from dptally.law import Law
 from dptally.law.law import Numbers
-from dptally.mechanisms.discrete_gaussian import DiscreteGaussianLaw
 from dptally.mechanisms.trapezoid import MOST_POINTS, REACH
 from dptally.numerics.logspace import log1p
+
+if TYPE_CHECKING:
+    from dptally.mechanisms.discrete_gaussian import DiscreteGaussianLaw
 
 __all__ = [
     "LossNodes",
@@ -134,6 +136,8 @@ def weighted_losses(law: Law, tilt: float, modulus: float) -> tuple[Floats, Floa
     32 points on a panel of length at most min(2, 8 / (1 + modulus)) leave less than 1e-16 of a function
     that is analytic within pi of the real line.
     """
+    from dptally.mechanisms.discrete_gaussian import DiscreteGaussianLaw
+
     if isinstance(law, DiscreteGaussianLaw):
         return _lattice(law, tilt)
     if not (math.isfinite(law.infimum) and math.isfinite(law.supremum)):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dptally import checks
-from dptally.accounting import alpha, certified, concentrated, renyi, tradeoff
+from dptally.accounting import certified, renyi, tradeoff
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
@@ -153,10 +153,14 @@ class Mechanism(ABC):
         """Alpha divergence (exp((a-1) D_a) - 1) / (a (a-1)) of this order in [1, inf), the larger
         direction.
         """
+        from dptally.accounting import alpha
+
         return _elementwise(lambda a: alpha.divergence(self.directions(), a), "order", order)
 
     def rho(self) -> float:
         """The smallest zCDP parameter, rounded up; inf if there is none."""
+        from dptally.accounting import concentrated
+
         return concentrated.rho(self.directions())
 
     @overload

@@ -12,13 +12,8 @@ from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
 from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency, Side
 from dptally.mechanisms.gaussian import Gaussian, GaussianLaw
-from dptally.mechanisms.laplace import LaplaceLaw
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
-from dptally.mechanisms.sampled_law import SampledLaw
-from dptally.mechanisms.sampled_replace import SampledReplaceGaussianLaw
-from dptally.mechanisms.sampled_replace_atoms import sampled_replace_atoms
-from dptally.mechanisms.sampled_replace_laplace import SampledReplaceLaplaceLaw
 from dptally.numerics.exact import between
 
 __all__ = ["PoissonSampled"]
@@ -81,6 +76,8 @@ class PoissonSampled(Mechanism):
         if isinstance(remove, GaussianLaw):
             sigma = self._sigma(remove)
             return tuple(SampledGaussianLaw(self.rate, sigma, side) for side in (Side.REMOVE, Side.ADD))
+        from dptally.mechanisms.sampled_law import SampledLaw
+
         return (
             SampledLaw(remove, self.rate, Side.REMOVE, add.infinity_mass),
             SampledLaw(add, self.rate, Side.ADD, remove.infinity_mass),
@@ -123,6 +120,11 @@ class PoissonSampled(Mechanism):
 
 def _replace_law(sides: tuple[Law, ...], rate: float, sigma: float) -> Law:
     """The law under REPLACE: that of (P1, P0) decides, for both directions."""
+    from dptally.mechanisms.laplace import LaplaceLaw
+    from dptally.mechanisms.sampled_replace import SampledReplaceGaussianLaw
+    from dptally.mechanisms.sampled_replace_atoms import sampled_replace_atoms
+    from dptally.mechanisms.sampled_replace_laplace import SampledReplaceLaplaceLaw
+
     law, reverse = sides[0], sides[-1]
     if isinstance(law, GaussianLaw):
         if rate < 1.0:

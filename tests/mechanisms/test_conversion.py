@@ -18,7 +18,7 @@ from dptally.mechanisms import (
     RandomizedResponse,
     RenyiDP,
 )
-from dptally.mechanisms.convert import TARGETS, convert
+from dptally.mechanisms.conversion import TARGETS, convert
 
 SOURCES = {
     "pure": (PureDP(0.8), (0.8,)),

@@ -9,11 +9,11 @@ import pytest
 
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law.adjacency import REPLACE, Adjacency, Side
-from dptally.mechanisms.dpsgd import dpsgd
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.json import from_json, to_json
 from dptally.mechanisms.poisson_sampled import PoissonSampled
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.mechanisms.training import dpsgd
 
 
 def test_it_is_the_plan_it_stands_for() -> None:
