@@ -31,6 +31,7 @@ _CELL = 0.25  # width of the coarse cells on which bounds (not values) are compu
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _MAX_NODES = 20_000
 _HIGHEST = 4.0  # how far a contour is moved at the most
+_FINE = np.arange(-12.0, 4.0, 0.125)  # fine edges about share = 1/2, in units of the scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class SampledGaussianNodes:
         gives the further factor cos(a/2s)^{zeta}. Ranges as in :meth:`_ends`.
         """
         zeta = 1.0 + theta if self.remove else -theta
-        left, right = self._ends(float(np.max(theta)), math.log(1e-20), None)
+        left, right = self._ends(float(np.max(theta)), math.log(1e-20))
         h = min(0.5, 0.25 * math.pi * self.scale)
         if not self.remove:  # the tilted mass narrows as theta grows
             h = min(h, 0.9 * self.scale / math.sqrt(float(theta.max())))
@@ -104,7 +105,7 @@ class SampledGaussianNodes:
         error = 2.2 * np.exp(np.minimum(log_defect, 0.0)) + rounding + 1e-18
         return MomentTable(theta, k, error, first if self.remove else -first, second)
 
-    def _ends(self, theta: float, log_tolerance: float, log_moment: float | None) -> tuple[float, float]:
+    def _ends(self, theta: float, log_tolerance: float) -> tuple[float, float]:
         """[left, right] outside of which the mass of phi(t) A^zeta, as an integral and as a sum, is below the
         tolerance.
 
@@ -115,47 +116,37 @@ class SampledGaussianNodes:
         Add: A >= 1 - q and A >= q e^w bound the left tail by (1-q)^-theta Phi(left) and by
         q^-theta e^{theta (theta+1)/(2 s^2)} Phi(left + theta/s); A >= 1 right of 1/(2s).
         """
-        k = 0.0 if log_moment is None else log_moment
+        q, s = self.rate, self.scale
         plain = math.sqrt(2 * -log_tolerance)
-        if self.remove:
-            zeta = 1 + theta
-            left = -plain
-            top = zeta / self.scale
-            base = max(top, plain, 0.5 / self.scale)
-            log_gauss = (zeta * zeta - zeta) / (2 * self.scale**2)
-            w_base = base / self.scale - 0.5 / self.scale**2
-            excess = log_gauss + zeta * math.log(self.rate + (1 - self.rate) * math.exp(-max(w_base, 0.0))) - k
-            last = (
-                base + math.sqrt(2 * (max(0.0, excess) - log_tolerance)) + 1.0
-            )  # certainly far enough: shrink falls with R
-            candidates = np.linspace(max(plain, 0.5 / self.scale), last, 64)
-            w = candidates / self.scale - 0.5 / self.scale**2
-            shrink = np.log(self.rate + (1 - self.rate) * np.exp(-np.maximum(w, 0.0)))
-            tail = (
-                zeta * shrink
-                + log_gauss
-                + np.logaddexp(
-                    log_ndtr(top - candidates), -0.5 * np.maximum(0.0, candidates - top) ** 2 - _HALF_LOG_TAU
-                )
-            )
-            fits = tail - k <= log_tolerance
-            return left, float(candidates[int(np.argmax(fits))] if fits.any() else last)
-        first = math.sqrt(2 * (-log_tolerance - theta * math.log1p(-self.rate)))
-        second_mass = -theta * math.log(self.rate) + theta * (theta + 1) / (2 * self.scale**2)
-        second = theta / self.scale + math.sqrt(2 * max(0.0, -log_tolerance + second_mass - k))
-        return -max(plain, min(first, second)), max(plain, 0.5 / self.scale)
+        if not self.remove:
+            first = math.sqrt(2 * (-log_tolerance - theta * math.log1p(-q)))
+            second_mass = -theta * math.log(q) + theta * (theta + 1) / (2 * s**2)
+            second = theta / s + math.sqrt(2 * max(0.0, -log_tolerance + second_mass))
+            return -max(plain, min(first, second)), max(plain, 0.5 / s)
+        zeta = 1 + theta
+        top = zeta / s
+        log_gauss = (zeta * zeta - zeta) / (2 * s**2)
+
+        def beyond(right: float) -> float:
+            """log of the tail, integral and largest term, less its normal factor; falls with ``right``."""
+            return log_gauss + zeta * math.log(q + (1 - q) * math.exp(0.5 / s**2 - right / s)) + 0.34
+
+        near = max(plain, 0.5 / s)
+        base = max(top, near)
+        far = base + math.sqrt(2 * (max(0.0, beyond(base)) - log_tolerance))
+        for _ in range(7):  # Phi(-x) + phi(x) <= e^{-x^2/2} for x >= 0, and at most 1.4 below
+            middle = 0.5 * (near + far)
+            fits = beyond(middle) - 0.5 * max(0.0, middle - top) ** 2 <= log_tolerance
+            near, far = (near, middle) if fits else (middle, far)
+        return -plain, far
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> NodeCharacteristic | None:
         """Nodes that represent phi(u), |u| <= reach, to exp(log_tolerance); None where that needs too many."""
         zeta = self.order(theta)
-        left, right = self._ends(theta, log_tolerance, None)
+        left, right = self._ends(theta, log_tolerance)
         if (right - left) > 0.25 * _MAX_NODES:
             return None
-        grid = _points(left, right, _CELL)
-        log_f = -0.5 * grid * grid + zeta * self.log_a(grid) - _HALF_LOG_TAU
-        top = float(log_f.max())
-        log_mass = top + math.log(np.exp(log_f - top).sum() * _CELL)  # close to K; the certified K comes below
-        step = self._step(left, right, zeta, reach, log_tolerance, log_mass)
+        step, log_mass = self._step(left, right, zeta, reach, log_tolerance)
         if (right - left) / step > _MAX_NODES:
             return None
         t = _points(left, right, step)
@@ -190,9 +181,10 @@ class SampledGaussianNodes:
         )
 
     def _step(
-        self, left: float, right: float, zeta: float, reach: float, log_tolerance: float, log_mass: float
-    ) -> float:
-        """The largest step whose trapezoid error at |u| <= reach is certainly below the tolerance.
+        self, left: float, right: float, zeta: float, reach: float, log_tolerance: float
+    ) -> tuple[float, float]:
+        """(h, log m): the largest step whose trapezoid error at |u| <= reach is certainly below the tolerance times
+        m, a mass close to M.
 
         On Im t = a, with angle = a/s: |A(t+ia)| <= A for zeta >= 0, and exactly
         A^2 - |A(t+ia)|^2 = 2 A^2 share(1-share)(1 - cos angle);
@@ -212,6 +204,8 @@ class SampledGaussianNodes:
         far = max(right, zeta / s) + math.sqrt(2 * (most - log_tolerance))
         grid = _points(left, far, _CELL)
         log_f = -0.5 * grid * grid + zeta * self.log_a(grid) - _HALF_LOG_TAU
+        top = float(log_f.max())
+        log_mass = top + math.log(float(np.exp(log_f - top).sum()) * _CELL)
         share = self.share(grid)
         middle = np.minimum(0.25, share[1:] * (1 - share[:-1]))  # sup of share(1-share) on a cell
         cell_log = (
@@ -234,7 +228,7 @@ class SampledGaussianNodes:
         log_n = np.logaddexp(log_n, np.logaddexp(log_tolerance + first, log_tolerance))
         steps = 2 * math.pi * a[:, 0] / (math.log(2.0) + log_n - log_tolerance + 0.1)
         best = min(0.5, float(steps.max()))
-        return max(math.floor(best * 4096), 1) / 4096.0
+        return max(math.floor(best * 4096), 1) / 4096.0, log_mass
 
     def _log_moment(
         self,
@@ -271,15 +265,19 @@ class SampledGaussianNodes:
 
     def _decay_edges(self, theta: float, log_tolerance: float, cut: float) -> Floats:
         """Cells: coarse everywhere, fine where share(t) grows from nothing towards one."""
-        left, right = self._ends(theta, log_tolerance, None)
-        cell = 0.5 * _CELL
-        coarse = _points(left, min(right, cut), cell)
+        left, right = self._ends(theta, log_tolerance)
+        edges = _points(left, min(right, cut), _CELL)
         if cut < right:
-            coarse = np.append(coarse[coarse < cut], cut)
+            edges = np.append(edges[edges < cut], cut)
+        if self.scale >= 8 * _CELL:
+            return edges
         centre = 0.5 / self.scale - self.scale * (math.log(self.rate) - math.log1p(-self.rate))
-        fine = centre + self.scale * np.arange(-12.0, 4.0, 1 / 16)
-        fine = fine[(fine > coarse[0]) & (fine < coarse[-1])]
-        return np.union1d(coarse, fine) if self.scale < 4.0 else coarse
+        fine = centre + self.scale * _FINE
+        fine = fine[np.searchsorted(fine, edges[0], "right") : np.searchsorted(fine, edges[-1])]
+        if not fine.size:
+            return edges
+        before, after = np.searchsorted(edges, fine[0]), np.searchsorted(edges, fine[-1], "right")
+        return np.concatenate((edges[:before], fine, edges[after:]))
 
     def log_decay(
         self,
@@ -294,10 +292,9 @@ class SampledGaussianNodes:
         arg A(t + iy) >= 0 for 0 <= y < pi s, so \|phi(u)\| <= E_theta[e^X] for every u >= U, with angle = y/s and
             X = y^2/2 + zeta log\|A(t+iy)/A(t)\| - U arg A(t+iy) + log(1 + y'^2)/2,
             y = a tanh(kappa U share / (s a)),  a <= s pi/2.
-        E[e^X] = 1 + E[e^X - 1] is bounded cell by cell: the supremum of e^X - 1 times an upper bound of the cell's
-        mass where
-        it is positive, a lower bound where it is negative. share, y, and arg A (in share and, for angles up to pi/2,
-        in the
+        E[e^X] is bounded cell by cell, by the smaller of two sums: the supremum of e^X times an upper bound of the
+        cell's mass; and 1 + E[e^X - 1], the supremum of e^X - 1 times an upper bound of the mass where it is
+        positive, a lower bound where it is negative. share, y, and arg A (in share and, for angles up to pi/2, in the
         angle) increase with t, so the ends of a cell bound each term of X.
 
         With a finite ``cut`` the law is restricted to t <= cut and has K(theta) = ``log_moment``; the contour then
@@ -305,53 +302,70 @@ class SampledGaussianNodes:
         the real line on the last unit before the cut, where X is bounded by what y and y' (at most y more) can cost.
         """
         s, zeta = self.scale, self.order(theta)
-        gentle = (
-            s * s / (1 + s * s)
-        )  # the kappa that is best for small U, where X = (U share/s)^2 (kappa^2 (1 + s^-2)/2 - kappa)
-        shapes = ((1.1, gentle), (0.6, 1.0), (1.1, 1.0)) if s > 0.5 else ((1.0, gentle), (1.0, 0.3), (1.5, 0.3))
         ceiling = 0.5 * min(1.5 * s, _HIGHEST) ** 2 + max(0.0, -zeta) * 0.32 + math.log1p(float(start.max()) / s**2)
-        edges = self._decay_edges(
-            theta, -60.0 - ceiling, cut
-        )  # X is below the ceiling everywhere: what lies outside counts e^-60
+        # X is below the ceiling everywhere: what lies outside of the cells counts e^-40 on either side
+        edges = self._decay_edges(theta, -40.0 - ceiling, cut)
         log_a, share = self.log_a(edges), self.share(edges)
         log_f = -0.5 * edges * edges + zeta * log_a - _HALF_LOG_TAU
-        width = np.diff(edges)
+        width = edges[1:] - edges[:-1]
         low, high = share[:-1], share[1:]
         product = np.minimum(0.25, high * (1 - low))
-        if log_moment is None:
-            table = self.moment_table(np.array([theta]))
-            least_k, most_k = float(table.moment[0] - table.error[0]), float(table.moment[0] + table.error[0])
-        else:
-            least_k, most_k = log_moment - log_moment_error - 1e-9, log_moment + log_moment_error + 1e-9
         # log f is above its chord by at most (1 + ...) h^2/8, and its mean is below the chord's by at most its
         # convexity h^2/12;
         # the mean of e^chord is at most the mean of its ends, and e^(mean of log f) at most the mean of f (Jensen)
-        most = 0.5 * (np.exp(log_f[:-1] - least_k) + np.exp(log_f[1:] - least_k)) * width
-        most *= np.exp((1.0 + max(0.0, -zeta) * product / s**2) * width**2 / 8)
-        dip = np.maximum(0.0, zeta * product / s**2 - 1.0) * width**2 / 12
-        least = np.exp(0.5 * (log_f[:-1] + log_f[1:]) - dip - most_k) * width
+        top = float(log_f.max()) if log_moment is None else log_moment
+        f = np.exp(log_f - top)
+        most = (0.5 * width) * (f[:-1] + f[1:]) * np.exp((1.0 + max(0.0, -zeta) / s**2 * product) * (width * width / 8))
+        dip = np.maximum(0.0, zeta / s**2 * product - 1.0) * (width * width / 12)
+        least = np.exp(0.5 * (log_f[:-1] + log_f[1:]) - (dip + top)) * width
+        if log_moment is None:  # the cells bound M themselves
+            all_least, all_most = float(least.sum()), float(most.sum())
+            outside = 3 * math.exp(-40.0)
+        else:
+            all_least, all_most = math.exp(-log_moment_error - 1e-9), math.exp(log_moment_error + 1e-9)
+            outside = 3 * math.exp(-40.0 - min(log_moment, 0.0))
+        most, least = most / all_least, least / all_most
         # rounding of the masses and of X
         slack = 1e-9 + 16 * EPS * float((edges * edges + np.abs(zeta * log_a)).max())
-        best = np.zeros_like(start)
-        u = start[:, None]
-        for shape, kappa in shapes:
-            beta = min(shape, _HIGHEST / s)
-            angle = beta * np.tanh(kappa * u * share / (s * s * beta))
-            left, right = angle[:, :-1], angle[:, 1:]
-            argument = np.arctan2(low * np.sin(left), 1 - low + low * np.cos(left))
-            slope = kappa * u * product / s**2 * (1 - (left / beta) ** 2)
-            x = 0.5 * (s * right) ** 2 - u * argument + 0.5 * np.log1p(slope * slope)
-            if zeta >= 0:
-                x += 0.5 * zeta * np.log1p(-2 * np.minimum(low * (1 - low), high * (1 - high)) * (1 - np.cos(left)))
-            else:
-                x += 0.5 * zeta * np.log1p(-2 * product * (1 - np.cos(right)))
-            if math.isfinite(cut):
-                last = edges[1:] > cut - 1.0
-                x[:, last] = (0.5 * (s * right) ** 2 + np.log1p(slope + s * right))[:, last]
-            gain = np.expm1(np.minimum(x, 700.0))
-            total = np.where(gain > 0, gain * most, gain * least).sum(axis=1) + 1e-24
-            best = np.minimum(best, np.log1p(np.maximum(total + slack * np.abs(total), 1e-12 - 1.0)))
-        return best
+        beta = min(1.1, _HIGHEST / s)
+        kappa = self._shapes(zeta, low, least)
+        u = np.tile(start, len(kappa))[:, None]
+        push = np.repeat(kappa, len(start))[:, None] * u / s**2
+        angle = beta * np.tanh(push / beta * share)
+        left, right = angle[:, :-1], angle[:, 1:]
+        cosine = np.cos(angle)
+        slope = push * product * (1 - (left / beta) ** 2)
+        stray = 0.5 * (s * right) ** 2
+        x = stray - u * np.arctan2(low * np.sin(left), 1 - low + low * cosine[:, :-1]) + 0.5 * np.log1p(slope * slope)
+        if zeta >= 0:
+            x += 0.5 * zeta * np.log1p(-2 * np.minimum(low * (1 - low), high * (1 - high)) * (1 - cosine[:, :-1]))
+        else:
+            x += 0.5 * zeta * np.log1p(-2 * product * (1 - cosine[:, 1:]))
+        if math.isfinite(cut):
+            last = edges[1:] > cut - 1.0
+            x[:, last] = (stray + np.log1p(slope + s * right))[:, last]
+        gain = np.expm1(np.minimum(x, 700.0))
+        gained = np.maximum(gain, 0.0)
+        near_one = gained @ most + (gain - gained) @ least
+        near_one += slack * np.abs(near_one)
+        whole = float(most.sum())
+        small = (gain @ most + whole * (1 + 8 * EPS * len(width))) * (1 + slack) - 1.0
+        total = np.minimum(near_one, small).reshape(len(kappa), -1).min(axis=0) + outside
+        return np.asarray(np.log1p(np.minimum(np.maximum(total, 1e-12 - 1.0), 0.0)))
+
+    def _shapes(self, zeta: float, share: Floats, mass: Floats) -> Floats:
+        """The kappa that are worth trying: X = (U share/s)^2 (c kappa^2/2 - kappa) for small U, where
+        c = 1 + ((1-share)^2 - zeta share(1-share))/s^2, for share near 0 and for the mean of c.
+        """
+        gentle = self.scale**2 / (1 + self.scale**2)
+        weight = mass * share * share
+        total = float(weight.sum())
+        if not total > 0:
+            return np.array([gentle])
+        rest = 1 - share
+        mean = float(np.dot(weight, rest * (rest - zeta * share))) / (total * self.scale**2)
+        mixed = 1 / max(2 / 3, 1 + mean)
+        return np.array([gentle] if 0.8 < mixed / gentle < 1.25 else [gentle, mixed])
 
 
 def _points(left: float, right: float, step: float) -> Floats:
