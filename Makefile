@@ -36,13 +36,17 @@ clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
 
 # dptally beside its peers: benchmarks/RESULTS.md. Each tool gets its own environment under .venv-bench.
-.PHONY: bench soak
+.PHONY: bench bench-start soak
 bench: .venv-bench/dptally/.ready
 	.venv-bench/dptally/bin/python benchmarks/bench.py $(BENCH)
 .venv-bench/dptally/.ready: benchmarks/requirements-dptally.txt pyproject.toml
 	$(PYTHON) -m venv .venv-bench/dptally
 	.venv-bench/dptally/bin/pip install --quiet -e . -r benchmarks/requirements-dptally.txt
 	touch $@
+
+# the command line from its start to its answer, beside a bare import of numpy: benchmarks/START.md
+bench-start:
+	$(PYTHON) benchmarks/bench_start.py $(BENCH)
 
 # random plans against independent truths: `make soak SOAK='--plans 1000 --seed 7'`
 soak: $(VENV)/.dev
