@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.mechanisms.sampled_profile import mixture
 from dptally.numerics.rounding import EPS
-from dptally.numerics.special import expit, log_ndtr, ndtr
+from dptally.numerics.special import expit, ndtr
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +31,7 @@ _CELL = 0.25  # width of the coarse cells on which bounds (not values) are compu
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _MAX_NODES = 20_000
 _HIGHEST = 4.0  # how far a contour is moved at the most
+_LINES = np.array([0.03, 0.1, 0.25, 0.5, 1.0, 1.6, 2.2, 2.8])  # where contours may lie, in units of the scale
 _FINE = np.arange(-12.0, 4.0, 0.125)  # fine edges about share = 1/2, in units of the scale
 
 
@@ -90,19 +91,26 @@ class SampledGaussianNodes:
             return MomentTable(theta, *np.full((4, len(theta)), math.inf))
         t = _points(left, right, h)
         loss = self.log_a(t)
-        exponent = (-0.5 * t * t)[None, :] + zeta[:, None] * loss[None, :]
+        exponent = np.multiply.outer(zeta, loss)
+        exponent -= 0.5 * t * t
         top = exponent.max(axis=1)
-        weights = np.exp(exponent - top[:, None])
-        total = weights.sum(axis=1)
-        first = (weights @ loss) / total
-        second = (weights @ (loss * loss)) / total - first * first
-        k = top + np.log(total) + math.log(h) - _HALF_LOG_TAU
-        a = np.minimum(self.scale * np.array([0.03, 0.1, 0.25, 0.5, 1.0, 1.6, 2.2, 2.8]), 2 * math.pi / h)
-        growth = 0.5 * a * a - 2 * math.pi * a / h
-        shrink = -np.log(np.cos(0.5 * a / self.scale))
-        log_defect = (growth[None, :] + np.maximum(0.0, -zeta)[:, None] * shrink[None, :]).min(axis=1)
-        rounding = EPS * (len(t) + 8 + 4 * np.abs(zeta) * (1 + np.abs(loss).max()) + (t * t).max() + 4 * np.abs(k))
-        error = 2.2 * np.exp(np.minimum(log_defect, 0.0)) + rounding + 1e-18
+        exponent -= top[:, None]
+        powers = np.ones((3, len(t)))
+        powers[1] = loss
+        np.multiply(loss, loss, out=powers[2])
+        total, first, second = powers @ np.exp(exponent, out=exponent).T
+        first /= total
+        second = second / total - first * first
+        k = top + np.log(total) + (math.log(h) - _HALF_LOG_TAU)
+        a = np.minimum(self.scale * _LINES, 2 * math.pi / h)
+        log_defect = (0.5 * a - 2 * math.pi / h) * a
+        if not self.remove:
+            log_defect = log_defect - np.multiply.outer(theta, np.log(np.cos((0.5 / self.scale) * a)))
+        defect = np.exp(np.minimum(log_defect.min(axis=-1), 0.0))
+        longest = max(abs(float(loss[0])), abs(float(loss[-1])))  # the loss is monotone in t
+        furthest = max(float(t[0]) ** 2, float(t[-1]) ** 2)
+        rounding = len(t) + 8 + (4 + 4 * longest) * np.abs(zeta) + furthest + 4 * np.abs(k)
+        error = 2.2 * defect + 1e-18 + EPS * rounding
         return MomentTable(theta, k, error, first if self.remove else -first, second)
 
     def _ends(self, theta: float, log_tolerance: float) -> tuple[float, float]:
@@ -180,9 +188,7 @@ class SampledGaussianNodes:
             centre=sign * centre,
         )
 
-    def _step(
-        self, left: float, right: float, zeta: float, reach: float, log_tolerance: float
-    ) -> tuple[float, float]:
+    def _step(self, left: float, right: float, zeta: float, reach: float, log_tolerance: float) -> tuple[float, float]:
         """(h, log m): the largest step whose trapezoid error at |u| <= reach is certainly below the tolerance times
         m, a mass close to M.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import mpmath as mp
 import numpy as np
@@ -318,7 +319,7 @@ def test_no_tilt_above_leaves_no_lower_bound() -> None:
     found = inversion.for_epsilon(composition, 1.0)
     assert found is not None
     empty = MomentTable(*(column[:1] for column in (np.array([1e-3]), *np.full((4, 1), 1e-4))))
-    blind = inversion.Inversion(**{name: getattr(found, name) for name in found.__slots__} | {"tilts": empty})
+    blind = replace(found, tilts=empty)
     assert blind.log_delta(1.0)[0] == -math.inf
     assert blind.log_delta(1.0)[1] == found.log_delta(1.0)[1]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -55,6 +55,25 @@ class Inversion:
     tail: float
     tilts: MomentTable
     saddle: float  # the eps whose saddle point theta is: where a search starts
+    above: tuple[Floats, Floats] = field(init=False, repr=False)  # gaps s - theta > 0, and the log of the bound at 0
+    below: tuple[Floats, Floats] = field(init=False, repr=False)  # gaps theta - s > 0, likewise
+
+    def __post_init__(self) -> None:
+        """The aliasing bounds: delta(x) <= e^{K(s) - s x} with s > theta for m > 0 and 0 <= s < theta for m < 0."""
+        period = 2 * math.pi / self.step
+        gap = self.tilts.theta - self.theta
+        gain = self.tilts.moment + self.tilts.error - (self.log_moment - self.log_moment_error)
+        right, left = gap > 0, gap < 0
+        for name, gaps, gains in (
+            ("above", gap[right], gain[right]),
+            (
+                "below",
+                np.append(-gap[left], self.theta),
+                np.append(gain[left], self.log_moment_error - self.log_moment),
+            ),
+        ):
+            fall = gaps * period
+            object.__setattr__(self, name, (gaps, gains - fall - np.log(-np.expm1(-fall))))
 
     def estimate(self, epsilon: float) -> float:
         """log delta(eps), not a bound."""
@@ -66,25 +85,16 @@ class Inversion:
         k = np.arange(len(self.terms))
         rotated = self.terms * np.exp(-1j * (self.step * (epsilon - self.centre)) * k)
         value = self.step / math.pi * float(rotated.real.sum())
-        u = self.step * k
-        slope = self.step / math.pi * float((rotated * (self.theta + 1j * u)).real.sum())
+        slope = self.theta * value - self.step**2 / math.pi * float(np.dot(k, rotated.imag))
         return value, slope
 
     def _alias(self, epsilon: float) -> float:
-        """sum over m != 0 of h(eps + mP), by delta(x) <= e^{K(s) - s x}: s > theta for m > 0, 0 <= s < theta for m <
-        0.
-        """
-        period = 2 * math.pi / self.step
-        s, k = self.tilts.theta, self.tilts.moment + self.tilts.error
-        base = self.log_moment - self.log_moment_error
-        above, below = s > self.theta, s < self.theta
-        gap = s[above] - self.theta
-        right = k[above] - base - gap * (epsilon + period) - np.log(-np.expm1(-gap * period))
-        gap = np.append(self.theta - s[below], self.theta)
-        left = np.append(k[below], 0.0) - base + gap * (epsilon - period) - np.log(-np.expm1(-gap * period))
-        if not right.size:
+        """The sum over m != 0 of h(eps + mP), at most."""
+        if not self.above[0].size:
             return math.inf
-        return math.exp(min(700.0, float(right.min()))) + math.exp(min(700.0, float(left.min())))
+        right = float((self.above[1] - epsilon * self.above[0]).min())
+        left = float((self.below[1] + epsilon * self.below[0]).min())
+        return math.exp(min(700.0, right)) + math.exp(min(700.0, left))
 
     def log_delta(self, epsilon: float) -> tuple[float, float, float]:
         """(lower, upper, slope): certified bounds of log delta(eps), and an estimate of -d log delta / d eps."""
@@ -187,17 +197,26 @@ def _period(tilts: MomentTable, theta: float, log_moment: float, epsilon: float,
 Parts = list[tuple[Characteristic, int]]
 
 
+_STARTS = 1.1 * 1.26 ** np.arange(6.0)
+
+
 def _cut_off(parts: Losses, theta: float, guess: float, log_tolerance: float) -> tuple[float, float]:
-    """(U, log B) with |phi| <= B for every u >= U: the first U on a geometric grid with B / U below the tolerance."""
-    for start in (guess, 5 * guess, 25 * guess, 125 * guess, 625 * guess):
-        u = start * 1.25 ** np.arange(8.0)
+    """(U, log B) with |phi| <= B for every u >= U: the first U that was tried with B / U below the tolerance."""
+    start = guess
+    while True:
+        u = start * _STARTS
         total = np.zeros_like(u)
         for law, count in parts:
             total += count * law.log_decay(theta, u)
         good = np.nonzero(total - np.log(u) <= log_tolerance)[0]
         if good.size:
             return float(u[good[0]]), float(total[good[0]])
-    return float(u[-1]), float(total[-1])
+        last, found = float(u[-1]), float(total[-1])
+        if last > 3000 * guess:
+            return last, found
+        # log B falls like u^2 at first, later more slowly: so far it is at least to the goal
+        missing = (log_tolerance + math.log(last)) / found if found < 0 else math.inf
+        start = last * min(max(math.sqrt(max(missing, 0.0)), 1.15), 5.0)
 
 
 def invert(parts: Losses, tilts: MomentTable, at: MomentTable, epsilon: float | None = None) -> Inversion | None:
@@ -242,46 +261,50 @@ def _characteristics(parts: Losses, theta: float, reach: float, log_tolerance: f
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
-    """log phi of one part on the grid: real and imaginary part, and the growth of the error per step."""
+    """log phi of all parts together on the grid: real and imaginary part, and the growth of the error."""
 
-    char: Characteristic
-    count: int
+    parts: Parts
     real: Floats
     imag: Floats
     growth: Floats
 
 
-def _sampled(parts: Parts, step: float, number: int) -> list[_Sampled]:
-    rows = []
-    for char, count in parts:
-        minus_one, error = char.on_grid(step, number)
+_MOST_ELEMENTS = 1 << 19  # of the matrices that hold several parts
+
+
+def _sampled(parts: Parts, step: float, number: int) -> _Sampled:
+    # |prod (a_j + e_j) - prod a_j| <= prod(|a_j| + e_j) - prod |a_j|; the logarithm itself errs by 12 ulps
+    # of |log| + |phi - 1| (log1p_complex), its multiple, the sum over the parts and the multiple of that by one ulp
+    # of |log| for each
+    ulps = (17 + len(parts)) * EPS
+    total = _Sampled(parts, *np.zeros((3, number)))
+    rows = max(1, _MOST_ELEMENTS // number)
+    for first in range(0, len(parts), rows):
+        group = parts[first : first + rows]
+        minus_one, error = np.empty((len(group), number), np.complex128), np.empty((len(group), number))
+        for row, (char, _) in enumerate(group):
+            minus_one[row], error[row] = char.on_grid(step, number)
+        counts = np.array([float(count) for _, count in group])
         log_phi = log1p_complex(minus_one)
-        real = np.maximum(
-            log_phi.real, -300.0
-        )  # where phi vanishes the logarithm is cut; the difference joins the error
-        # |prod (a_j + e_j) - prod a_j| <= prod(|a_j| + e_j) - prod |a_j|; the logarithm itself errs by 12 ulps
-        # of |log| + |phi - 1| (log1p_complex), its multiple and the sum over the parts by one ulp of |log| for each
-        ulps = (16 + len(parts)) * EPS
-        growth = np.log1p((error + 1e-130) * np.exp(-real)) + ulps * (
-            np.abs(real) + np.abs(log_phi.imag) + np.abs(minus_one)
-        )
-        rows.append(_Sampled(char, count, real, log_phi.imag, growth))
-    return rows
+        # where phi vanishes the logarithm is cut; the difference joins the error
+        real = np.maximum(log_phi.real, -300.0)
+        growth = np.log1p((error + 1e-130) * np.exp(-real))
+        growth += ulps * (np.abs(real) + np.abs(log_phi.imag) + np.abs(minus_one))
+        for sums, values in ((total.real, real), (total.imag, log_phi.imag), (total.growth, growth)):
+            np.add(sums, counts @ values, out=sums)
+    return total
 
 
 def _assemble(
-    rows: list[_Sampled], times: int, tilts: MomentTable, theta: float, step: float, log_bound: float, saddle: float
+    sampled: _Sampled, times: int, tilts: MomentTable, theta: float, step: float, log_bound: float, saddle: float
 ) -> Inversion:
     """The contour of ``times`` copies of the sampled parts: values and error bounds added up."""
-    number = len(rows[0].real)
+    number = len(sampled.real)
     u = step * np.arange(number)
-    real, imag, growth = np.zeros((3, number))
+    real, imag, growth = times * sampled.real, times * sampled.imag, times * sampled.growth
     log_moment, moment_error, centre, centre_size = [], 0.0, [], 0.0
-    for row in rows:
-        count, char = times * row.count, row.char
-        real += count * row.real
-        imag += count * row.imag
-        growth += count * row.growth
+    for char, once in sampled.parts:
+        count = times * once
         log_moment.append(count * char.log_moment)
         moment_error += count * char.log_moment_error + EPS * abs(count * char.log_moment)
         centre.append(count * char.centre)
@@ -375,8 +398,16 @@ def _located(
     fine = tabulate_at(parts, locate(table) * _AROUND)
     if not np.isfinite(fine.moment).all():
         return None
-    at = tabulate_at(parts, np.array([locate(fine)]))
-    return invert(parts, merged(table, fine), at, epsilon)
+    return invert(parts, merged(table, fine), _beside(fine, locate(fine)), epsilon)
+
+
+def _beside(table: MomentTable, theta: float) -> MomentTable:
+    """An estimate of the row at theta, by Taylor's formula from the nearest one."""
+    i = int(np.argmin(np.abs(table.theta - theta)))
+    gap = theta - table.theta[i : i + 1]
+    first, second = table.first[i : i + 1], table.second[i : i + 1]
+    moment = table.moment[i : i + 1] + gap * (first + 0.5 * gap * second)
+    return MomentTable(table.theta[i : i + 1] + gap, moment, table.error[i : i + 1], first + gap * second, second)
 
 
 class Profiled(Protocol):
@@ -392,17 +423,34 @@ class Profiled(Protocol):
 
 def solve(found: Profiled, log_delta: float) -> float | None:
     """The eps at which the estimate takes this value, by Newton's method; None where it fails."""
+    step = _newton(found, log_delta)
+    return None if step is None else step.start + step.move
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The last step of a Newton search: where it starts, the bounds of log delta and the slope there, the step."""
+
+    start: float
+    low: float
+    high: float
+    rate: float
+    move: float
+
+
+def _newton(found: Profiled, log_delta: float) -> _Step | None:
     eps = found.saddle
     for _ in range(40):
-        rate = found.log_delta(eps)[2]
-        estimate = found.estimate(eps)
+        low, high, rate = found.log_delta(eps)
+        estimate = 0.5 * (low + high) if high - low < 1e-6 else found.estimate(eps)
         if not (math.isfinite(estimate) and rate > 0):
             return None
-        move = (estimate - log_delta) / rate
-        eps += move
-        if abs(move) <= 1e-14 * abs(eps):
-            break
-    return eps
+        step = _Step(eps, low, high, rate, (estimate - log_delta) / rate)
+        if abs(step.move) <= 1e-8 * min(abs(eps), 1 / rate):  # what is left is of the order of its square
+            return step
+        eps += step.move
+    low, high, rate = found.log_delta(eps)
+    return _Step(eps, low, high, rate, 0.0) if rate > 0 else None
 
 
 def epsilon(found: Profiled, log_target: tuple[float, float]) -> tuple[float, float]:
@@ -412,14 +460,14 @@ def epsilon(found: Profiled, log_target: tuple[float, float]) -> tuple[float, fl
     The estimate may be sloppy: an upper end is accepted only when the certified upper bound of delta there is below the
     target, a lower end only when the certified lower bound is above it.
     """
-    eps = solve(found, 0.5 * (log_target[0] + log_target[1]))
-    if eps is None:
+    step = _newton(found, 0.5 * (log_target[0] + log_target[1]))
+    if step is None:
         return 0.0, math.inf
-    low, high, rate = found.log_delta(eps)
-    if not rate > 0:
-        return 0.0, math.inf
-    upper = _pushed(lambda x: found.log_delta(x)[1] <= log_target[0], eps, (high - log_target[0]) / rate, 1.0)
-    lower = _pushed(lambda x: found.log_delta(x)[0] > log_target[1], eps, (log_target[1] - low) / rate, -1.0)
+    eps = step.start + step.move
+    above = (step.high - log_target[0]) / step.rate - step.move
+    under = (log_target[1] - step.low) / step.rate + step.move
+    upper = _pushed(lambda x: found.log_delta(x)[1] <= log_target[0], eps, above, 1.0)
+    lower = _pushed(lambda x: found.log_delta(x)[0] > log_target[1], eps, under, -1.0)
     return (max(0.0, lower) if lower is not None else 0.0), (max(0.0, upper) if upper is not None else math.inf)
 
 
@@ -474,7 +522,7 @@ def _block(
     fine = tabulate_at(parts, saddle_for_delta(table, log_delta) * _AROUND)
     if not np.isfinite(fine.moment).all():
         return {}
-    at = tabulate_at(parts, np.array([saddle_for_delta(fine, log_delta)]))
+    at = _beside(fine, saddle_for_delta(fine, log_delta))
     theta = float(at.theta[0])
     tilts = merged(table, fine)
     ends = [_Contour.at(at, count / middle) for count in (least, most)]
