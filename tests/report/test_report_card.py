@@ -72,6 +72,18 @@ def test_html_is_self_contained_and_escaped(page: Card) -> None:
     assert read.links == []
     assert "Ward | counts <2026>" in read.text
     assert "<2026>" not in page.to_html()
+    assert "url(" not in page.to_html()
+    assert "@import" not in page.to_html()
+
+
+def test_html_fits_a_telephone_and_a_dark_screen() -> None:
+    text = card(SAMPLED, [1e-5]).to_html()
+    assert '<meta name="viewport"' in text
+    assert "prefers-color-scheme:dark" in text
+    assert "<th></th>" not in text, "a header row without words"
+    assert text.count("<table>") == text.count('<div class="wide">'), "a wide table scrolls by itself"
+    assert "mechanism=<wbr>Gaussian(<wbr>sigma=<wbr>1.0" in text, "a long name may be broken"
+    assert '<span class="number">1e-05</span>' in text, "a number may not"
 
 
 def test_sampling_and_adjacency_are_stated() -> None:
@@ -79,7 +91,7 @@ def test_sampling_and_adjacency_are_stated() -> None:
     assert page.adjacency == "ADD_REMOVE"
     assert "rate 0.01" in page.sampling
     assert page.mu is None
-    assert "| Gaussian DP | - |" in page.to_markdown()
+    assert "| Gaussian DP | not in closed form |" in page.to_markdown()
     assert page.headline.endswith("one record (not stated otherwise)")
 
 

@@ -16,10 +16,18 @@ __all__ = ["bar", "render"]
 
 _WIDTH = 40
 _STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}"
-    "table{border-collapse:collapse;margin:1rem 0}"
-    "td,th{border-bottom:1px solid #d5d9de;padding:.25rem .6rem;text-align:left}"
-    "svg{max-width:100%;height:auto}"
+    ":root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#d5d9de;--bar:#2a6fbb;--cap:#b3261e}"
+    "@media screen and (prefers-color-scheme:dark){:root{--ink:#e6e8ea;--paper:#16181b;--line:#44484e;"
+    "--bar:#6ea8e6;--cap:#ff8a80}}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;"
+    "color:var(--ink);background:var(--paper)}h1{overflow-wrap:anywhere}"
+    ".wide{overflow-x:auto}table{border-collapse:collapse;margin:.3rem 0 1rem}"
+    "td,th{border-bottom:1px solid var(--line);padding:.25rem .6rem;text-align:left;vertical-align:top;"
+    "font-variant-numeric:tabular-nums}"
+    ".releases td:nth-child(2){white-space:nowrap}.releases td:nth-child(6){min-width:8rem}"
+    "svg{width:100%;height:auto}svg rect{fill:var(--bar)}svg line{stroke:var(--ink)}"
+    "svg .cap{stroke:var(--cap);stroke-width:2}figure{margin:1rem 0}figcaption{font-size:.9em}"
+    "@media print{body{margin:0;font-size:11px}tr{break-inside:avoid}}"
 )
 
 
@@ -81,7 +89,7 @@ def _table(spends: Sequence[Entry], costs: Sequence[float]) -> list[tuple[str, .
         rows.append(
             (
                 str(entry.number),
-                entry.at[:19],
+                entry.at[:19].replace("T", " "),
                 entry.by,
                 _plan(entry),
                 where,
@@ -165,6 +173,7 @@ def _html(status: Status, spends: Sequence[Entry], costs: Sequence[float], more:
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>{title}</h1>",
         _html_table((), _facts(status, more)),
@@ -174,19 +183,19 @@ def _html(status: Status, spends: Sequence[Entry], costs: Sequence[float], more:
     if people:
         parts += ["<h2>By analyst</h2>", _html_table(_PEOPLE, people)]
     parts += (
-        ["<h2>Releases</h2>", _html_table(_COLUMNS, _table(spends, costs))]
+        ["<h2>Releases</h2>", _html_table(_COLUMNS, _table(spends, costs), "releases")]
         if spends
         else ["<p>Nothing was spent.</p>"]
     )
     return "\n".join([*parts, "</body></html>", ""])
 
 
-def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "facts") -> str:
     head = "<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in header) + "</tr>" if header else ""
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
-    return f"<table>{head}{body}</table>"
+    return f'<div class="wide"><table class="{kind}">{head}{body}</table></div>'
 
 
 def _waterfall(status: Status, spends: Sequence[Entry], costs: Sequence[float]) -> str:
@@ -202,18 +211,17 @@ def _waterfall(status: Status, spends: Sequence[Entry], costs: Sequence[float]) 
         tall = max(cost * scale, 0.5)
         left, top, thick = index // group * step, high - running * scale - tall, max(step - 1, 0.5)
         bars.append(
-            f'<rect x="{left:.2f}" y="{top:.2f}" width="{thick:.2f}" height="{tall:.2f}" fill="#2a6fbb">'
+            f'<rect x="{left:.2f}" y="{top:.2f}" width="{thick:.2f}" height="{tall:.2f}">'
             f"<title>{html.escape(people)}: {cost:.4g}</title></rect>"
         )
         running += cost
     line = high - cap * scale
     return (
-        f'<svg viewBox="0 -20 {wide} {high + 40}" role="img" aria-label="releases and the cap">'
+        f'<figure><svg viewBox="0 0 {wide} {high + 2}" role="img" aria-label="releases and the cap">'
         + "".join(bars)
-        + f'<line x1="0" x2="{wide}" y1="{line:.2f}" y2="{line:.2f}" stroke="#b3261e"/>'
-        f'<text x="4" y="{line - 5:.2f}" font-size="13" fill="#b3261e">'
-        f"cap: {status.balance.symbol} {cap:.4g}</text>"
-        f'<line x1="0" x2="{wide}" y1="{high}" y2="{high}" stroke="#1b1f24"/></svg>'
+        + f'<line x1="0" x2="{wide}" y1="{line:.2f}" y2="{line:.2f}" class="cap"/>'
+        f'<line x1="0" x2="{wide}" y1="{high}" y2="{high}"/></svg><figcaption>The releases in their order, each on '
+        f"top of those before it; the line above is the cap, {status.balance.symbol} {cap:.4g}.</figcaption></figure>"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -71,13 +72,13 @@ class Card:
 
     def to_html(self) -> str:
         """One file that needs no other."""
-        body = [f"<h1>{escape(self.title)}</h1>", f'<p class="answer">{escape(self.headline)}</p>']
+        body = [f"<h1>{escape(self.title)}</h1>", f'<p class="answer">{_breakable(self.headline)}</p>']
         for name, columns, rows in self._tables():
-            head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-            cells = "".join(
-                "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+            head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns if column)
+            cells = "".join("<tr>" + "".join(f"<td>{_breakable(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+            body.append(
+                f'<h2>{escape(name)}</h2><div class="wide"><table>{head and f"<tr>{head}</tr>"}{cells}</table></div>'
             )
-            body.append(f"<h2>{escape(name)}</h2><table><tr>{head}</tr>{cells}</table>")
         for name, items in self._lists():
             body.append(
                 f"<h2>{escape(name)}</h2><ul>"
@@ -87,6 +88,7 @@ class Card:
         page = "\n".join(body)
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(self.title)}</title>'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<style>{_CSS}</style></head>\n<body>\n{page}\n</body></html>\n"
         )
 
@@ -101,8 +103,8 @@ class Card:
             ("adjacency", self.adjacency),
             ("sampling", self.sampling),
         ]
-        stated += [("Gaussian DP", "-" if self.mu is None else f"mu = {shown_up(self.mu)}")]
-        stated += [("zero-concentrated DP", "-" if self.rho is None else f"rho = {shown_up(self.rho)}")]
+        stated += [("Gaussian DP", "not in closed form" if self.mu is None else f"mu = {shown_up(self.mu)}")]
+        stated += [("zero-concentrated DP", "none known" if self.rho is None else f"rho = {shown_up(self.rho)}")]
         yield "The guarantee", ("", ""), stated
         yield (
             "Epsilon",
@@ -128,11 +130,16 @@ class Card:
 
 
 _CSS = (
-    "body{font:15px/1.45 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 1em;color:#111}"
-    "h1{font-size:1.5em}h2{font-size:1.05em;margin:1.4em 0 .3em}table{border-collapse:collapse;width:100%}"
-    "td,th{border:1px solid #bbb;padding:.25em .6em;text-align:left;overflow-wrap:anywhere}"
-    ".answer{font-size:1.2em;font-weight:bold;border-left:4px solid #111;padding-left:.6em}"
-    "@media print{body{margin:0;font-size:11px}}"
+    ":root{color-scheme:light dark;--ink:#111;--paper:#fff;--line:#bbb}"
+    "@media screen and (prefers-color-scheme:dark){:root{--ink:#e8e8e8;--paper:#16181b;--line:#4a4e54}}"
+    "body{font:15px/1.45 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 1em;"
+    "color:var(--ink);background:var(--paper)}"
+    "h1{font-size:1.5em}h2{font-size:1.05em;margin:1.4em 0 .3em}"
+    ".wide{overflow-x:auto}table{border-collapse:collapse;width:100%}"
+    "td,th{border:1px solid var(--line);padding:.25em .6em;text-align:left;font-variant-numeric:tabular-nums}"
+    "td:first-child,.number{white-space:nowrap}li,.answer{overflow-wrap:break-word}"
+    ".answer{font-size:1.2em;font-weight:bold;border-left:4px solid;padding-left:.6em}"
+    "@media print{body{margin:0;font-size:11px}tr,li{break-inside:avoid}}"
 )
 
 
@@ -184,6 +191,14 @@ def _marked(assumptions: Iterable[str]) -> Iterable[str]:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def _breakable(text: str) -> str:
+    """HTML of a text: a line may break within ``Gaussian(sigma=2.0)`` after a bracket or an equals sign, but
+    never within a number such as 1e-05.
+    """
+    text = re.sub(r"\d[\d.]*e-\d+", r'<span class="number">\g<0></span>', escape(text))
+    return re.sub(r"(?<=\w)[(=](?=\w)", r"\g<0><wbr>", text)
 
 
 def _finite(value: float) -> float | str:
