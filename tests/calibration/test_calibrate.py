@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 
 import dptally as dp
 import golden
+from dptally.calibration.search import _Search
+from dptally.calibration.targets import Target
 
 
 @pytest.mark.parametrize("name", ["gdp.mu.e1.d1e-5", "gdp.mu.e0.5.d1e-10", "gdp.mu.e1.d1e-25"])
@@ -100,3 +103,31 @@ def test_limits_hold() -> None:
     with pytest.raises(dp.CannotCalibrate):
         dp.calibrate(lambda s: dp.Gaussian(s), epsilon=0.1, delta=1e-9, low=0.5, high=2.0)
     assert dp.calibrate(lambda s: dp.Gaussian(s), epsilon=5.0, delta=1e-5, low=2.0, high=8.0) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("measure", "edge"),
+    [
+        (lambda x: 2.0 if x < math.pi else 0.5, math.pi),  # a jump
+        (lambda x: math.inf if x < 2.0 else 1.5 - 0.1 * x, 5.0),  # infinite on one side
+        (lambda x: max(0.0, 2.0 - x / 7.0), 7.0),  # zero beyond
+        (lambda x: 1.0 if x > 3.0 else 1.0 + 1e-6 * (3.0 - x), 3.0),  # nearly flat
+        (lambda x: 1.0 + 1e-9 * math.sin(1e12 * x) + (2.0 - x), 2.0),  # rough at the scale of the answer
+        (lambda x: math.exp(300.0 - x**3), 300 ** (1 / 3)),
+        (lambda x: (1e-9 / x) ** 0.01, 1e-9),
+    ],
+)
+def test_the_edge_of_any_falling_measure(measure: Callable[[float], float], edge: float) -> None:
+    search = _Search(lambda s: dp.Gaussian(s), Target("it", 1.0, lambda plan: measure(plan.sigma)), 0.0, math.inf)
+    found = search.narrowed(*search.bracket())
+    assert measure(found) <= 1.0
+    assert edge * (1 - 2e-9) <= found <= edge * (1 + 2e-9)
+    assert len(search.asked) <= 100
+
+
+def test_a_smooth_plan_is_asked_only_a_few_times() -> None:
+    goal = Target("it", 1.0, lambda plan: plan.epsilon(1e-6))
+    search = _Search(lambda s: dp.dpsgd(s, 0.01, 1000), goal, 0.0, math.inf)
+    found = search.narrowed(*search.bracket())
+    assert len(search.asked) <= 8
+    assert dp.dpsgd(found * (1 - 1e-9), 0.01, 1000).epsilon_interval(1e-6).lower > 1.0

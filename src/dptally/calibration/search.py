@@ -17,7 +17,8 @@ from dptally.mechanisms import Mechanism
 
 __all__ = ["calibrate"]
 
-_CLOSE = 1e-10  # the relative distance between the last value that meets the target and the first that does not
+_CLOSE = 4e-10  # the relative distance between the last value that meets the target and the first that does not
+_PATIENCE = 12  # interpolations before every second step halves the bracket
 _MOST_DOUBLINGS = 200
 
 
@@ -165,43 +166,56 @@ class _Search:
         return None
 
     def narrowed(self, good: float, bad: float) -> float:
-        """Bracketed secant steps in log x, pulled inside; ends when the two are neighbours."""
-        side = 0
-        for _ in range(200):
+        """Bracketed inverse interpolation in log x; ends when the two are neighbours."""
+        shift = 0.3 * _CLOSE
+        for turn in range(400):
             if good == bad or abs(bad - good) <= (1.0 if self.whole else _CLOSE * abs(good)):
                 break
-            x = self._next(good, bad, side)
-            if x in (good, bad):
+            halve = turn > _PATIENCE and turn % 2 == 1
+            x, wanted = (_middle(good, bad), None) if halve else self._next(good, bad, shift)
+            if self.whole:
+                towards = math.copysign(1.0, bad - good)
+                x = float(round(x))
+                x = good + towards if x == good else bad - towards if x == bad else x
+            if not min(good, bad) < x < max(good, bad):
                 break
-            if self.excess(x) < 0:
-                side = side + 1 if side > 0 else 1
-                good = x
-            else:
-                side = side - 1 if side < 0 else -1
-                bad = x
+            meets = self.excess(x) < 0
+            shift = 16 * shift if wanted not in (None, meets) else 0.3 * _CLOSE
+            good, bad = (x, bad) if meets else (good, x)
         return int(good) if self.whole else good
 
-    def _next(self, good: float, bad: float, side: int) -> float:
-        """Where the secant of the excess meets zero; once near, a step just beyond it so that both ends close in."""
-        g, b = self.excess(good), self.excess(bad)
-        share = g / (g - b) if math.isfinite(b) and b > g else 0.5
-        if abs(side) >= 2:  # the same end moved twice: overshoot towards the other
-            share = share + 0.5 * (1 - share) if side > 0 and share > 0.5 else share
-            share = min(
-                max(
-                    share * (4.0 if side > 0 else 0.25)
-                    if share < 0.5
-                    else 1 - (1 - share) * (0.25 if side > 0 else 4.0),
-                    0.02,
-                ),
-                0.98,
-            )
-        width = abs(math.log(bad / good)) if good > 0 and bad > 0 else 1.0
-        nudge = 0.4 * _CLOSE / max(width, _CLOSE)
-        share = min(max(share - nudge if side >= 0 else share - 2 * nudge, nudge), 1 - nudge)
-        if self.whole:
-            x = float(round(good + share * (bad - good)))
-            return x if x not in (good, bad) else float(math.floor(0.5 * (good + bad)))
-        if good > 0 and bad > 0:
-            return good * math.exp(share * math.log(bad / good))
-        return good + share * (bad - good)
+    def _next(self, good: float, bad: float, shift: float) -> tuple[float, bool | None]:
+        """Where the inverse interpolation of the excess meets zero. Once an end is as close to that as ``shift``, a
+        point just beyond it, so that the other end closes in: with it the side on which that point should lie.
+        """
+        root = self._root()
+        if root is None or not 0 < min(good, bad) < math.exp(min(root, 700.0)) < max(good, bad):
+            return _middle(good, bad), None
+        log_good, log_bad = math.log(good), math.log(bad)
+        for near, far, wanted in ((log_good, log_bad, False), (log_bad, log_good, True)):
+            if abs(root - near) <= 2 * shift and abs(far - root) > shift:
+                return math.exp(root + math.copysign(shift, far - root)), wanted
+        return math.exp(root), None
+
+    def _root(self) -> float | None:
+        """log x where the polynomial through the (excess, log x) nearest to zero excess, up to four, is at zero excess
+        [Neville's scheme]; None where fewer than two are finite.
+        """
+        known = [(excess, math.log(x)) for x, excess in self.asked.items() if math.isfinite(excess) and x > 0]
+        points: list[tuple[float, float]] = []
+        for excess, log_x in sorted(known, key=lambda point: abs(point[0])):
+            if len(points) < 4 and all(excess != other for other, _ in points):
+                points.append((excess, log_x))
+        if len(points) < 2:
+            return None
+        at = [excess for excess, _ in points]
+        value = [log_x for _, log_x in points]
+        for gap in range(1, len(points)):
+            value = [
+                (at[i + gap] * value[i] - at[i] * value[i + 1]) / (at[i + gap] - at[i]) for i in range(len(value) - 1)
+            ]
+        return value[0]
+
+
+def _middle(good: float, bad: float) -> float:
+    return math.sqrt(good) * math.sqrt(bad) if good > 0 and bad > 0 else 0.5 * (good + bad)

@@ -31,6 +31,8 @@ _CELL = 0.25  # width of the coarse cells on which bounds (not values) are compu
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _MAX_NODES = 20_000
 _HIGHEST = 4.0  # how far a contour is moved at the most
+_ANGLES = (0.01, 0.03, 0.08, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
+_HEIGHTS = (0.5, 1.0, 2.0, 3.0, 4.5, 6.0)
 _LINES = np.array([0.03, 0.1, 0.25, 0.5, 1.0, 1.6, 2.2, 2.8])  # where contours may lie, in units of the scale
 _FINE = np.arange(-12.0, 4.0, 0.125)  # fine edges about share = 1/2, in units of the scale
 
@@ -198,13 +200,11 @@ class SampledGaussianNodes:
         so far to the right that what lies beyond is negligible even with the factor e^{reach angle}.
         """
         s = self.scale
-        offers = np.concatenate(
-            (s * np.array([0.01, 0.03, 0.08, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5]), [0.5, 1.0, 2.0, 3.0, 4.5, 6.0])
-        )
-        offers = np.unique(offers[offers <= 2.5 * s])
-        a = offers[(offers * reach / s <= 3000.0) | (offers == offers[0])][:, None]
+        highest = min(2.5, max(3000.0 / reach, 0.01)) * s if reach > 0 else 2.5 * s
+        lines = [line for line in (*(x * s for x in _ANGLES), *_HEIGHTS) if line <= highest]
+        a = np.array(lines)[:, None]
         angle = a / s
-        most = float(angle[-1, 0]) * reach + 0.5 * float(a[-1, 0]) ** 2 + max(0.0, -zeta) * 1.2
+        most = max(lines) / s * reach + 0.5 * max(lines) ** 2 + max(0.0, -zeta) * 1.2
         # at max(right, zeta/s) the normal tail that bounds the mass is below the tolerance; d further it has fallen
         # by e^{-d^2/2}
         far = max(right, zeta / s) + math.sqrt(2 * (most - log_tolerance))
@@ -220,15 +220,16 @@ class SampledGaussianNodes:
             + math.log(_CELL)
         )
         share = share[1:]
-        argument = np.arctan2(share * np.sin(angle), 1 - share + share * np.cos(angle))
-        exponent = cell_log - log_mass + reach * argument
+        less = 1 - np.cos(angle)
+        argument = np.arctan2(share * np.sin(angle), 1 - share * less)
+        exponent = reach * argument + (cell_log - log_mass)
         if zeta < 0:
-            exponent = exponent + 0.5 * zeta * np.log1p(-2 * middle * (1 - np.cos(angle)))
+            exponent += 0.5 * zeta * np.log1p(-2 * middle * less)
         peak = exponent.max(axis=1, keepdims=True)
         log_n = peak[:, 0] + np.log(np.exp(exponent - peak).sum(axis=1)) + 0.5 * a[:, 0] ** 2
         # left of the cells the mass is below the tolerance, and both factors are below those of the first cell, as
         # long as share(1-share) grows there
-        first = (exponent - (cell_log - log_mass))[:, 0] + 0.5 * a[:, 0] ** 2
+        first = exponent[:, 0] - (cell_log[0] - log_mass) + 0.5 * a[:, 0] ** 2
         if zeta < 0 and share[0] > 0.5:
             first = reach * argument[:, 0] + 0.5 * zeta * np.log(0.5 + 0.5 * np.cos(angle[:, 0])) + 0.5 * a[:, 0] ** 2
         log_n = np.logaddexp(log_n, np.logaddexp(log_tolerance + first, log_tolerance))

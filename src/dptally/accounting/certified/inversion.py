@@ -112,14 +112,27 @@ class Inversion:
 
 def tabulate_at(parts: Losses, theta: Floats) -> MomentTable:
     """K of the whole composition at these tilts."""
+    return _added(parts, theta, [law.moment_table(theta) for law, _ in parts])
+
+
+def _added(parts: Losses, theta: Floats, tables: list[MomentTable]) -> MomentTable:
     moment, error, first, second = np.zeros((4, len(theta)))
-    for law, count in parts:
-        table = law.moment_table(theta)
+    for (_, count), table in zip(parts, tables, strict=True):
         moment += count * table.moment
         error += count * (table.error + 2 * EPS * np.abs(table.moment))
         first += count * table.first
         second += count * table.second
     return MomentTable(theta, moment, error + EPS * len(parts) * np.abs(moment), first, second)
+
+
+def _leading(parts: Losses, tables: list[MomentTable], row: int) -> Losses:
+    """Of many parts those that carry most of the variance: they make phi decay, and for the others |phi| <= 1."""
+    if len(parts) < 8:
+        return parts
+    sizes = np.array([count * float(table.second[row]) for (_, count), table in zip(parts, tables, strict=True)])
+    order = np.argsort(-sizes)
+    enough = int(np.searchsorted(np.cumsum(sizes[order]), 0.9 * float(sizes.sum())))
+    return [parts[i] for i in order[: enough + 1]]
 
 
 def tabulate(parts: Losses, passed: Callable[[MomentTable], bool]) -> MomentTable:
@@ -219,10 +232,16 @@ def _cut_off(parts: Losses, theta: float, guess: float, log_tolerance: float) ->
         start = last * min(max(math.sqrt(max(missing, 0.0)), 1.15), 5.0)
 
 
-def invert(parts: Losses, tilts: MomentTable, at: MomentTable, epsilon: float | None = None) -> Inversion | None:
+def invert(
+    parts: Losses,
+    tilts: MomentTable,
+    at: MomentTable,
+    epsilon: float | None = None,
+    leading: Losses | None = None,
+) -> Inversion | None:
     """Nodes at the tilt of the one-row table ``at``, good for eps near ``epsilon`` (default: the saddle's).
 
-    None where the error bounds cannot be met.
+    ``leading`` are the parts whose decay is looked at, all by default. None where the error bounds cannot be met.
     """
     theta, moment, variance, centre = (float(x[0]) for x in (at.theta, at.moment, at.second, at.first))
     log_count = math.log(sum(count for _, count in parts))
@@ -238,7 +257,8 @@ def invert(parts: Losses, tilts: MomentTable, at: MomentTable, epsilon: float | 
     if not math.isfinite(period):
         return None
     log_cut = math.log(_RELATIVE) + log_size
-    cut, log_bound = _cut_off(parts, theta, math.sqrt(2 * max(1.0, -log_cut) / max(variance, 1e-300)), log_cut)
+    guess = math.sqrt(2 * max(1.0, -log_cut) / max(variance, 1e-300))
+    cut, log_bound = _cut_off(parts if leading is None else leading, theta, guess, log_cut)
     step = 2 * math.pi / period
     number = math.ceil(cut / step) + 1
     if number > _MOST_TERMS or log_bound - math.log(cut) > log_cut + _HOPELESS:
@@ -395,10 +415,13 @@ def _located(
     table = tabulate(parts, lambda rows: 3 * locate(rows) < rows.theta[-1])
     if len(table.theta) < 2:
         return None
-    fine = tabulate_at(parts, locate(table) * _AROUND)
+    theta = locate(table) * _AROUND
+    tables = [law.moment_table(theta) for law, _ in parts]
+    fine = _added(parts, theta, tables)
     if not np.isfinite(fine.moment).all():
         return None
-    return invert(parts, merged(table, fine), _beside(fine, locate(fine)), epsilon)
+    leading = _leading(parts, tables, len(theta) // 2)
+    return invert(parts, merged(table, fine), _beside(fine, locate(fine)), epsilon, leading)
 
 
 def _beside(table: MomentTable, theta: float) -> MomentTable:
