@@ -54,7 +54,7 @@ def one_query(
         panel.axhline(exact, color=colour, ls=":", lw=1.2)
         rows.append((text, f"{ours.min():.4f}", f"{orders[int(ours.argmin())]:g}", f"{line:.4f}", f"{exact:.4f}"))
     panel.set_yscale("log")
-    label(panel, f"dashed: {dashed}; dotted: exact", "order a", "epsilon at delta = 1e-5")
+    label(panel, f"dashed: {dashed}; dotted: exact", "order a", "epsilon at delta = 1e-5", at=("upper left", 1.01, 1.0))
     return Exhibit(
         f"adp-figure-{number}",
         f"Figure {number}: {name}",

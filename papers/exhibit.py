@@ -70,13 +70,17 @@ def figure(columns: int = 1, rows: int = 1, width: float = 4.6, height: float = 
     return drawn, panels
 
 
-def label(panel: Axes, title: str, x: str, y: str, legend: bool = True) -> None:
+def label(
+    panel: Axes, title: str, x: str, y: str, legend: bool = True, at: tuple[str, float, float] | None = None
+) -> None:
+    """Title, axes and legend; ``at`` is a corner of the legend and where it stands, for panels with no free corner."""
     panel.set_title(title, fontsize=10)
     panel.set_xlabel(x, fontsize=9)
     panel.set_ylabel(y, fontsize=9)
     panel.tick_params(labelsize=8)
     if legend:
-        panel.legend(fontsize=7, framealpha=0.85)
+        place = {} if at is None else {"loc": at[0], "bbox_to_anchor": at[1:], "borderaxespad": 0.0}
+        panel.legend(fontsize=7, framealpha=0.85, **place)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> Table:

@@ -15,7 +15,8 @@ from exhibit import BUILD, Exhibit, Paper, Table
 import dptally as dp
 
 STYLE = """
-body { font: 16px/1.5 Georgia, serif; color: #111; background: #fff;
+:root { color-scheme: light; }
+body { font: 16px/1.5 Georgia, serif; color: #111; background: #fff; overflow-wrap: break-word;
        max-width: 74rem; margin: 2rem auto; padding: 0 1rem; }
 h1, h2, h3, th, nav, .verdict { font-family: Helvetica, Arial, sans-serif; }
 h2 { border-bottom: 2px solid #111; margin-top: 3rem; } h3 { margin-top: 2.2rem; }
@@ -87,6 +88,7 @@ def page(papers: tuple[Paper, ...]) -> str:
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         "<title>The founding papers, reproduced and "
         f"corrected</title><style>{STYLE}</style></head><body><h1>The founding papers, reproduced and "
         f"corrected</h1>{INTRODUCTION}<nav><ul>{contents}</ul></nav>{body}<hr><p>dptally "
