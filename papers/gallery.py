@@ -24,7 +24,7 @@ img { max-width: 100%; height: auto; border: 1px solid #ddd; }
 table { border-collapse: collapse; font-size: 13px; margin: 0.7rem 0; display: block; overflow-x: auto; }
 th, td { border: 1px solid #ccc; padding: 0.2rem 0.5rem; text-align: right; }
 th:first-child, td:first-child { text-align: left; }
-th { background: #f2f2f2; } caption { text-align: left; font-style: italic; }
+.short { white-space: nowrap; } th { background: #f2f2f2; } caption { text-align: left; font-style: italic; }
 dt { font-weight: bold; } dd { margin: 0 0 0.5rem 1.5rem; } code { font-size: 90%; }
 .verdict { font-size: 13px; padding: 0.1rem 0.5rem; border: 1px solid #111; border-radius: 3px; }
 .unsafe { background: #111; color: #fff; } .corrected, .not { background: #ddd; }
@@ -51,10 +51,16 @@ def shown(text: str) -> str:
     return text.replace("<=", "&le;").replace(">=", "&ge;")
 
 
+def cell_html(text: str) -> str:
+    """A number stays on one line, also at its minus sign."""
+    short = ' class="short"' if len(text) < 16 else ""
+    return f"<td{short}>{shown(text)}</td>"
+
+
 def table_html(table: Table) -> str:
     caption = f"<caption>{shown(table.caption)}</caption>" if table.caption else ""
     head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)
-    rows = "".join("<tr>" + "".join(f"<td>{shown(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
+    rows = "".join("<tr>" + "".join(map(cell_html, row)) + "</tr>" for row in table.rows)
     return f"<table>{caption}<tr>{head}</tr>{rows}</table>"
 
 
