@@ -147,6 +147,28 @@ def test_the_lines_alone_reach_the_gaussian_curve():
             assert len(above.log_delta) + len(below.log_delta) <= 40
 
 
+@settings(max_examples=60, deadline=None)
+@given(distributions(zeros=True), st.lists(RATES, min_size=1, max_size=6))
+def test_the_curve_is_on_the_safe_side_of_the_neyman_pearson_test(pair, rates):
+    p, q = pair
+    tpr, fnr = tradeoff.detection_curve(compositions(p, q), np.array(rates))
+    for x, largest, smallest in zip(rates, tpr, fnr, strict=True):
+        truth = max(neyman_pearson(p, q, x), neyman_pearson(q, p, x))
+        assert truth - 1e-13 <= largest <= 1
+        assert 0 <= smallest <= 1 - truth + 1e-13
+
+
+def test_the_curve_is_close_to_the_search_at_each_rate():
+    rates = np.array([1e-6, 1e-3, 0.02, 0.3, 0.7, 0.99])
+    for plan in (100 * PoissonSampled(Gaussian(1.0), 0.05), 20 * RandomizedResponse(0.55), 9 * Gaussian(3.0)):
+        tpr, fnr = tradeoff.detection_curve(plan.directions(), rates)
+        for x, largest, smallest in zip(rates.tolist(), tpr, fnr, strict=True):
+            assert largest == pytest.approx(tradeoff.true_positive_rate(plan.directions(), x), rel=6e-2)
+            assert smallest == pytest.approx(tradeoff.false_negative_rate(plan.directions(), x), abs=2e-3)
+    bound = tradeoff.detection_curve([Composition.of([])], rates)
+    assert bound[0] == pytest.approx(rates)
+
+
 def test_a_composition_through_the_engine_meets_the_binomial_test():
     """20 runs of randomised response: the Neyman-Pearson test counts the truthful answers."""
     n, p = 20, 0.55

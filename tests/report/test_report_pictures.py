@@ -78,13 +78,28 @@ def test_profile_of_a_guarantee_without_finite_epsilons() -> None:
 def test_tradeoff_of_gaussian_noise_is_its_own_fit() -> None:
     ax = report.plot_tradeoff(GAUSSIAN, points=8)
     rates, wrong = line(ax, "no attacker")
-    assert wrong.tolist() == GAUSSIAN.tradeoff(rates).tolist()
+    assert wrong == pytest.approx(GAUSSIAN.tradeoff(rates), rel=1e-12)
     assert "mu = 0.5 (fit" in [str(text.get_label()) for text in ax.get_lines()][1]
-    fine, gauss = line(ax, "mu-GDP")
-    assert np.interp(rates, fine, gauss) == pytest.approx(wrong, abs=1e-3)
+    assert line(ax, "mu-GDP")[1] == pytest.approx(wrong, abs=1e-9)
     (inset,) = ax.child_axes
     assert (inset.get_xscale(), inset.get_yscale()) == ("log", "log")
     assert inset.get_lines()[0].get_ydata() == pytest.approx(1 - wrong[1:-1])
+
+
+def test_tradeoff_is_nowhere_drawn_above_the_truth() -> None:
+    plan = 3 * dp.Laplace(2.0) + dp.Gaussian(2.0)
+    rates, wrong = line(report.plot_tradeoff(plan), "no attacker")
+    between = np.array([1e-4, 0.0123, 0.0777, 0.1511, 0.43, 0.7, 0.95])
+    drawn, best = np.interp(between, rates, wrong), plan.tradeoff(between)
+    assert (drawn <= best * (1 + 1e-6)).all()
+    assert (drawn >= best - 2e-3).all()
+
+
+def test_the_steps_of_a_longer_plan_are_its_runs() -> None:
+    ax = report.plot_steps(GAUSSIAN, 30, 1e-5, budget=5.0)
+    assert ax.get_xlabel() == "runs of the whole plan"
+    assert line(ax, "stop after run")[1] == [5.0]
+    assert report.plot_steps(dp.Gaussian(4.0), 3, 1e-5).get_xlabel() == "steps"
 
 
 def test_tradeoff_with_a_given_or_without_a_mu() -> None:

@@ -40,6 +40,8 @@ def plot_gdpt(
         [curve.upper[top]],
         "o",
         color="black",
+        clip_on=False,
+        zorder=3,
         label=f"largest seen: {curve.upper[top]:.5g}",
     )
     ax.set(xlabel="epsilon", ylabel="mu", title=short(plan), xlim=(0, end))

@@ -56,6 +56,7 @@ def plot_loss(plan: Mechanism, points: int = 400, ax: Any = None) -> Any:
                 label="point masses" if name == "density" else f"{name}: point masses",
             )
             shown.markerline.set(color=style["color"], markersize=4)
+            shown.stemlines.set(color=style["color"], linewidth=1.2)
             highest = max(highest, *(mass for _, mass in atoms))
             masses.set_ylim(0, 1.12 * highest)
             masses.set_ylabel("probability of a point mass")

@@ -22,7 +22,8 @@ def plot_profile(plan: Mechanism, deltas: Sequence[float] | None = None, ax: Any
     Each framework is asked for epsilon at each of ``deltas`` (by default 1e-1 to 1e-15).
     """
     asked = list(deltas) if deltas is not None else np.logspace(-1, -15, 9).tolist()
-    boxes = [plan.epsilon_interval(delta) for delta in asked]
+    finer = asked if deltas is not None else np.logspace(-1, -15, 33).tolist()
+    boxes = [plan.epsilon_interval(delta) for delta in finer]
     curves: dict[str, list[tuple[float, float]]] = {}
     for delta in asked:
         for row in compare(plan, delta).rows:
@@ -30,8 +31,8 @@ def plot_profile(plan: Mechanism, deltas: Sequence[float] | None = None, ax: Any
                 curves.setdefault(row.framework, []).append((row.epsilon, delta))
     ax = axes_or_new(ax, (7.6, 5.0))
     lower, upper = [box.lower for box in boxes], [box.upper for box in boxes]
-    ax.fill_betweenx(asked, lower, upper, color="0.75", label="certified band")
-    ax.plot(upper, asked, **{**STYLES[0], "linewidth": 2.4}, label="certified upper end")
+    ax.fill_betweenx(finer, lower, upper, color="0.75", label="certified band")
+    ax.plot(upper, finer, **{**STYLES[0], "linewidth": 2.4}, label="certified upper end")
     # a framework that is more than twice as far is named in no picture: it would flatten the others
     widest = 2.0 * max((e for e in upper if math.isfinite(e)), default=1.0)
     shown = [(name, points) for name, points in curves.items() if points[-1][0] <= widest]

@@ -69,20 +69,22 @@ def _stop(
 def draw_curve(curve: StepCurve, ax: Any = None) -> Any:
     """Draw a curve that is at hand; returns the matplotlib axes."""
     ax = axes_or_new(ax)
+    step = "step" if sum(count for _, count in curve.plan.parts) == 1 else "run"
     ax.plot(curve.steps, curve.epsilons, **STYLES[0], label="certified upper bound")
     if curve.budget is not None:
         ax.axhline(curve.budget, color="0.35", linestyle="--", linewidth=1, label=f"budget {curve.budget:g}")
         if curve.stop is not None and curve.stop < curve.steps[-1]:
             ax.axvline(curve.stop, color="0.35", linestyle=":", linewidth=1)
-            ax.plot([curve.stop], [curve.budget], "o", color="black", label=f"stop after step {curve.stop}")
-    ax.set(xlabel="steps", ylabel="epsilon", title=f"{short(curve.plan)}\nat delta = {curve.delta:g}")
+            ax.plot([curve.stop], [curve.budget], "o", color="black", label=f"stop after {step} {curve.stop}")
+    ax.set_xlabel("steps" if step == "step" else "runs of the whole plan")
+    ax.set(ylabel="epsilon", title=f"{short(curve.plan)}\nat delta = {curve.delta:g}")
     ax.set_ylim(bottom=0)
     ax.legend()
     return ax
 
 
 def plot_steps(
-    plan: Mechanism, steps: int, delta: float, budget: float | None = None, points: int = 40, ax: Any = None
+    plan: Mechanism, steps: int, delta: float, budget: float | None = None, points: int = 120, ax: Any = None
 ) -> Any:
     """Epsilon after 1 to ``steps`` runs of ``plan``, the budget line and the stopping point."""
     last = checks.count("steps", steps, 1)
