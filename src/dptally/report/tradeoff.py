@@ -27,7 +27,7 @@ def plot_tradeoff(plan: Mechanism, points: int = 48, mu: float | None = None, ax
     rates = np.unique(np.concatenate([np.logspace(-5, -1, 101), np.linspace(0.0, 1.0, 401)]))
     right, wrong = detection_curve(plan.directions(), rates, number)
     fitted = _fit(plan) if mu is None else checks.nonnegative("mu", mu)
-    gauss = None if fitted is None else GaussianDP(fitted).tradeoff(rates)
+    gauss = None if fitted is None else detection_curve(GaussianDP(fitted).directions(), rates)[1]
     ax = axes_or_new(ax, (5.8, 5.6))
     ax.fill_between(rates, wrong, color="0.93")
     ax.plot(rates, wrong, **STYLES[0], label="no attacker is below (certified)")
