@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from flint import acb, arb
 
-from dptally.accounting.certified import inversion
+from dptally.accounting.certified import inversion, lattice
 from dptally.law import Composition
 from dptally.law.adjacency import Side
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
@@ -181,6 +181,31 @@ def test_a_gaussian_beside_sampled_gaussians(side: str) -> None:
         truth = mixture_delta([GaussianPiece(root, 1), SampledPiece(sigma, rate, side, count)], epsilon, 18)
         assert contains(low, high, truth), (mu, sigma, rate, count, epsilon)
         assert high - low < 1e-9
+
+
+@pytest.mark.parametrize("side", ["remove", "add"])
+def test_many_different_parts(side: str) -> None:
+    """Of ten parts only those that carry the variance are asked for their decay."""
+    draw = random.Random(48)
+    parts = [(draw.uniform(0.8, 3.0), 10 ** draw.uniform(-3, -1), 40 + i) for i in range(10)]
+    composition = Composition.of([(SampledGaussianLaw(rate, sigma, SIDES[side]), n) for sigma, rate, n in parts])
+    found = inversion.for_delta(composition, math.log(1e-6))
+    assert found is not None
+    low, high, _ = found.log_delta(found.saddle)
+    truth = mixture_delta([SampledPiece(sigma, rate, side, n) for sigma, rate, n in parts], found.saddle, 18)
+    assert contains(low, high, truth)
+    assert high - low < 1e-10
+
+
+def test_the_tilt_is_computed_where_the_variance_leaps() -> None:
+    """K'' grows elevenfold within one per cent of this tilt: a row by Taylor's formula would misjudge the contour."""
+    composition = sampled(2.2928642490349245, 0.001704357195206504, "remove", 155)
+    found = inversion.for_delta(composition, math.log(0.0014252940811320522))
+    assert found is not None
+    low, high, _ = found.log_delta(0.0068)
+    other_low, other_high = lattice.log_delta(composition, 0.0068, effort=0.1)
+    assert max(low, other_low) <= min(high, other_high)
+    assert high - low < 1e-7
 
 
 def test_contours_of_different_tilts_overlap() -> None:

@@ -123,8 +123,13 @@ class Bracket:
         return max(self.smallest, self.step * min(0.5, max(1 / 16, 0.9 / math.sqrt(excess))))
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
-        low = self.lower.log_bound(epsilon) if self.lower else -math.inf
-        return _safe(low, -math.inf), _safe(self.upper.log_bound(epsilon), 0.0)
+        return self.log_lower(epsilon), self.log_upper(epsilon)
+
+    def log_lower(self, epsilon: float) -> float:
+        return _safe(self.lower.log_bound(epsilon), -math.inf) if self.lower else -math.inf
+
+    def log_upper(self, epsilon: float) -> float:
+        return _safe(self.upper.log_bound(epsilon), 0.0)
 
 
 def log_delta(composition: Composition, epsilon: float, *, effort: float = 1.0) -> tuple[float, float]:
@@ -166,20 +171,26 @@ def log_delta(composition: Composition, epsilon: float, *, effort: float = 1.0) 
     return best
 
 
-def epsilon(composition: Composition, log_delta_target: float, *, effort: float = 1.0) -> tuple[float, float]:
-    """Certified (lower, upper) bounds of the smallest eps >= 0 whose finite delta is at most
-    exp(log_delta_target).
+def epsilon(
+    composition: Composition, log_target: float | tuple[float, float], *, effort: float = 1.0
+) -> tuple[float, float]:
+    """Certified (lower, upper) bounds of the smallest eps >= 0 whose finite delta is at most exp(log_target).
+
+    Of a pair the target is only known to lie in between: the upper end holds for its first, the lower end for
+    its second.
 
     >>> from dptally.mechanisms.laplace import Laplace
     >>> low, high = epsilon((50 * Laplace(scale=5)).directions()[0], math.log(1e-4))
     >>> low <= 5.3794158889104871 <= high and high - low < 1e-6
     True
     """
+    log_delta_target, most = log_target if isinstance(log_target, tuple) else (log_target, log_target)
     if not log_delta_target < 0:
         return 0.0, 0.0
     exact = binomial.epsilon(composition, log_delta_target)
     if exact is not None:
-        return exact
+        other = exact if most == log_delta_target else binomial.epsilon(composition, most)
+        return (0.0 if other is None else min(exact[0], other[0])), exact[1]
     best, step, tilt = (0.0, up(max(0.0, composition.supremum), 4)), math.inf, 0.0
     for _ in range(10):
         rows = layouts(composition, max(log_delta_target, _DEEPEST) - _NEGLIGIBLE, tilt)
@@ -195,7 +206,7 @@ def epsilon(composition: Composition, log_delta_target: float, *, effort: float 
         bracket = _bracket(rows, step, centre, effort)
         if bracket is None:
             break
-        best = _solve(bracket, log_delta_target, best, guess)
+        best = _solve(bracket, (log_delta_target, most), best, guess)
         width, tolerance = best[1] - best[0], max(min(_RELATIVE * best[1], _ABSOLUTE), 1e-12)
         if width <= tolerance or bracket.exhausted:
             break
@@ -212,55 +223,71 @@ def _first_step(rows: Sequence[Layout]) -> float:
     return max(row.length for row in rows) / 400 or 1e-3
 
 
-def _solve(bracket: Bracket, target: float, known: tuple[float, float], guess: float) -> tuple[float, float]:
-    """eps with upper bound <= target is an upper end; eps with lower bound > target a lower end. Both are
+def _solve(
+    bracket: Bracket, target: tuple[float, float], known: tuple[float, float], guess: float
+) -> tuple[float, float]:
+    """eps with upper bound < target is an upper end; eps with lower bound > target a lower end. Both are
     verified."""
     low, high = known
     top = high if math.isfinite(high) else 1e12
     reach = max(1e-4 * guess, 0.1 * bracket.step)
-    enough = _edge(lambda e: bracket.log_delta(e)[1] <= target, guess, low, top, reach)
-    short = _edge(lambda e: bracket.log_delta(e)[0] > target, guess, low, top, -reach)
+    enough = _edge(lambda e: bracket.log_upper(e) - target[0], guess, low, top, reach)
+    short = _edge(lambda e: target[1] - bracket.log_lower(e), guess, low, top, -reach)
     high = high if enough is None else min(high, enough)
     low = low if short is None else max(low, short)
     return low, max(low, high)
 
 
 def _edge(
-    holds: Callable[[float], bool], guess: float, low: float, high: float, reach: float
+    excess: Callable[[float], float], guess: float, low: float, high: float, reach: float
 ) -> float | None:
-    """A point where ``holds`` is true, next to where it stops being so; expected to hold on the side of
-    ``reach``.
+    """A point where ``excess`` is negative, next to where it stops being so; expected on the side of ``reach``.
 
-    Walks away from the guess until it holds, then bisects back. None if it holds nowhere that was tried.
+    Walks away from the guess until it is, then closes in on the edge. None if it is so nowhere that was tried.
     """
     guess = min(max(guess, low), high)
     good = bad = None
-    if holds(guess):
-        good, reach = guess, -reach
+    value = excess(guess)
+    if value < 0:
+        good, reach = (guess, value), -reach
     else:
-        bad = guess
+        bad = guess, value
     for _ in range(60):
         if good is not None and bad is not None:
             break
         at = min(max(guess + reach, low), high)
-        if holds(at):
-            good = at
+        value = excess(at)
+        if value < 0:
+            good = at, value
         else:
-            bad = at
+            bad = at, value
         if at in (low, high):
             break
         reach *= 3
     if good is None or bad is None:
-        return good
-    while abs(good - bad) > 1e-15 * abs(good):
-        middle = 0.5 * (good + bad)
-        if middle in (good, bad):
+        return None if good is None else good[0]
+    return _closed_in(excess, good, bad)
+
+
+def _closed_in(excess: Callable[[float], float], good: tuple[float, float], bad: tuple[float, float]) -> float:
+    """The negative end of a bracket made as narrow as doubles allow: Illinois' false position, which halves an end
+    that has stayed twice, and the middle at every third step."""
+    side = 0
+    for turn in range(200):
+        if not abs(good[0] - bad[0]) > 1e-15 * abs(good[0]):
             break
-        if holds(middle):
-            good = middle
+        share = good[1] / (good[1] - bad[1]) if math.isfinite(good[1] - bad[1]) and turn % 3 < 2 else 0.5
+        at = good[0] + share * (bad[0] - good[0])
+        if at in (good[0], bad[0]):
+            at = 0.5 * (good[0] + bad[0])
+        if at in (good[0], bad[0]):
+            break
+        value = excess(at)
+        if value < 0:
+            good, side, bad = (at, value), max(side, 0) + 1, (bad[0], 0.5 * bad[1] if side > 0 else bad[1])
         else:
-            bad = middle
-    return good
+            bad, side, good = (at, value), min(side, 0) - 1, (good[0], 0.5 * good[1] if side < 0 else good[1])
+    return good[0]
 
 
 # -- one step ------------------------------------------------------------------------------------------
