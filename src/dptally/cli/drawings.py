@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dptally.cli.files import by_ending
 from dptally.cli.output import emit, json_option, plan_argument, working
 from dptally.cli.plans import Plan, load
 from dptally.errors import InvalidArgument
@@ -153,15 +154,10 @@ def card(
 
     with working("accounting"):
         found = made(plan.mechanism, deltas or DELTAS, title or plan.title, unit or plan.unit)
-    kind = "json" if as_json else form or _by_ending(output)
+    kind = "json" if as_json else form or by_ending(output)
     text = {"markdown": found.to_markdown, "html": found.to_html, "json": found.to_json}[kind]()
     if output is None:
         click.echo(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8")
         click.echo(f"written to {output}", err=True)
-
-
-def _by_ending(output: Path | None) -> str:
-    endings = {".html": "html", ".htm": "html", ".json": "json"}
-    return "markdown" if output is None else endings.get(output.suffix.lower(), "markdown")

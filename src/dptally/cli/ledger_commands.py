@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dptally.cli.files import by_ending
 from dptally.errors import BudgetExceeded, ChainBroken, DptallyError, InvalidArgument, RolledBack
 from dptally.mechanisms import ZCDP, ApproxDP, GaussianDP, PureDP, from_json
 from dptally.mechanisms.mechanism import Mechanism
@@ -70,7 +71,14 @@ def _json_option(command: F) -> F:
 
 @click.group("ledger")
 def group() -> None:
-    """Keep a privacy budget that cannot be overspent, lost or quietly edited."""
+    """Keep a privacy budget that cannot be overspent, lost or quietly edited.
+
+    \b
+    Examples:
+      dptally ledger create ehr-2026 --zcdp 0.5 --delta 1e-9
+      dptally ledger spend ehr-2026 "10 * gaussian(sigma=40)" --by alice --why "ward counts"
+      dptally ledger status
+    """
 
 
 @group.command()
@@ -95,7 +103,12 @@ def create(
     url: str,
     head: Path | None,
 ) -> None:
-    """Open an account for DATASET with one kind of budget."""
+    """Open an account for DATASET with one kind of budget.
+
+    \b
+    Example:
+      dptally ledger create survey --approx 3 1e-6 --about "the survey of 2026"
+    """
     kinds = ((PureDP, pure), (ZCDP, zcdp), (GaussianDP, gdp))
     try:
         budgets: list[Mechanism] = [kind(value) for kind, value in kinds if value is not None]
@@ -142,6 +155,10 @@ def spend(
     PLAN is a plan text such as "10 * gaussian(sigma=40)", or a plan as JSON. If COMMAND fails, what was
     debited stays spent. Without a COMMAND the spend counts as released at once. With a known --key nothing is
     charged and COMMAND is not run again.
+
+    \b
+    Example:
+      dptally ledger spend ehr-2026 "gaussian(sigma=40)" --by alice --key q-17 -- echo released
     """
     with _opened(url, head) as ledger:
         receipt = ledger.spend(
@@ -181,7 +198,12 @@ def _show_receipt(entry: Entry, replayed: bool, as_json: bool) -> None:
 @_json_option
 @_ledger_option
 def status(dataset: str | None, as_json: bool, url: str, head: Path | None) -> None:
-    """Show what is spent and left, of DATASET or of all."""
+    """Show what is spent and left, of DATASET or of all.
+
+    \b
+    Example:
+      dptally ledger status ehr-2026
+    """
     with _opened(url, head, read_only=True) as ledger:
         found = [ledger.status(name) for name in ([dataset] if dataset else ledger.datasets())]
     if as_json:
@@ -224,7 +246,12 @@ def history(
     url: str,
     head: Path | None,
 ) -> None:
-    """List the spends of DATASET."""
+    """List the spends of DATASET.
+
+    \b
+    Example:
+      dptally ledger history ehr-2026 --by alice
+    """
     with _opened(url, head, read_only=True) as ledger:
         found = ledger.history(dataset, by=by, label=label, after=after, limit=limit)
     for entry in found:
@@ -251,7 +278,12 @@ def history(
 @_json_option
 @_ledger_option
 def verify(as_json: bool, url: str, head: Path | None) -> None:
-    """Follow every hash chain and replay its sums; say the first entry that is wrong."""
+    """Follow every hash chain and replay its sums; say the first entry that is wrong.
+
+    \b
+    Example:
+      dptally ledger verify
+    """
     with _opened(url, head, read_only=True) as ledger:
         found = ledger.verify()
     if as_json:
@@ -265,15 +297,25 @@ def verify(as_json: bool, url: str, head: Path | None) -> None:
 @group.command()
 @click.argument("dataset")
 @click.option(
-    "--format", "form", type=click.Choice(["markdown", "html", "json"]), default="markdown", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["markdown", "html", "json"]),
+    help="By default as --output ends, or markdown.",
 )
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen.")
+@click.option(
+    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen."
+)
 @_json_option
 @_ledger_option
-def report(dataset: str, form: str, output: Path | None, as_json: bool, url: str, head: Path | None) -> None:
-    """Write the statement of DATASET: what was spent by whom, what is left, and where it stops."""
+def report(dataset: str, form: str | None, output: Path | None, as_json: bool, url: str, head: Path | None) -> None:
+    """Write the statement of DATASET: what was spent by whom, what is left, and where it stops.
+
+    \b
+    Example:
+      dptally ledger report ehr-2026 --output statement.html
+    """
     with _opened(url, head, read_only=True) as ledger:
-        text = ledger.report(dataset, "json" if as_json else form)
+        text = ledger.report(dataset, "json" if as_json else form or by_ending(output))
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -285,7 +327,12 @@ def report(dataset: str, form: str, output: Path | None, as_json: bool, url: str
 @_json_option
 @_ledger_option
 def export(output: Path | None, as_json: bool, url: str, head: Path | None) -> None:
-    """Print the head of the ledger as JSON, to give back with --head; with --output export all entries too."""
+    """Print the head of the ledger as JSON, to give back with --head; with --output export all entries too.
+
+    \b
+    Example:
+      dptally ledger export > head.json
+    """
     del as_json  # the head is JSON in any case
     with _opened(url, head, read_only=True) as ledger:
         found = ledger.head() if output is None else ledger.export(output)
