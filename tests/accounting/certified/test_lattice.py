@@ -26,6 +26,7 @@ from dptally.mechanisms.atomic_law import AtomicLaw
 from dptally.mechanisms.discrete_gaussian import DiscreteGaussianLaw
 from dptally.mechanisms.gaussian import GaussianLaw
 from dptally.mechanisms.laplace import LaplaceLaw
+from dptally.mechanisms.randomized_response import RandomizedResponse
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
 from dptally.mechanisms.two_point import TwoPointLaw
 from dptally.numerics.normal import log_gaussian_delta
@@ -79,6 +80,24 @@ def test_laplace_golden_epsilon(delta: float, epsilon: float) -> None:
 def test_laplace_against_residues(t: float, k: int, share: float) -> None:
     epsilon = share * t * k
     assert holds(lattice.log_delta(laplace(t, k), epsilon), laplace_log_delta(t, k, epsilon))
+
+
+@pytest.mark.parametrize("plan", [laplace(0.2, 50), (40 * RandomizedResponse(0.55)).directions()[0]])
+def test_a_target_between_two_numbers(plan: Composition) -> None:
+    """Each end is that of the worse number."""
+    low, high = lattice.epsilon(plan, (math.log(1e-4), math.log(2e-4)))
+    assert low <= lattice.epsilon(plan, math.log(2e-4))[1] <= low + 2e-6
+    assert high - 2e-6 <= lattice.epsilon(plan, math.log(1e-4))[0] <= high
+
+
+def test_the_edge_is_closed_in_on_from_any_shape() -> None:
+    for excess in (lambda x: x - 2.0, lambda x: math.tan(0.7 * (x - 2.0)), lambda x: -1e9 if x < 2 else 1e-9):
+        found = lattice._edge(excess, 1.5, 0.0, 3.0, -0.1)
+        assert found is not None
+        assert excess(found) < 0
+        assert 2.0 - 1e-14 < found <= 2.0
+    assert lattice._edge(lambda _: 1.0, 1.5, 0.0, 3.0, 0.1) is None
+    assert lattice._edge(lambda _: -1.0, 1.5, 0.0, 3.0, 0.1) == 0.0
 
 
 def test_laplace_a_thousand_times() -> None:

@@ -28,7 +28,7 @@ from dptally.numerics.rounding import EPS
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-__all__ = ["Inversion", "epsilon", "for_delta", "for_epsilon", "invert"]
+__all__ = ["MOST_WORK", "Inversion", "epsilon", "for_delta", "for_epsilon", "invert"]
 
 Losses = Sequence[tuple[Transformable, int]]
 
@@ -36,8 +36,9 @@ Losses = Sequence[tuple[Transformable, int]]
 _BLOCKS = tuple(2.0 ** (np.arange(a, b) / 2.0) for a, b in ((-26, 7), (7, 13), (13, 19), (19, 25), (25, 31), (31, 41)))
 _RELATIVE = 1e-14  # what each truncation may cost, relative to delta
 _MOST_TERMS = 1 << 17
+_FAIR = 8.0  # nats by which the tail may exceed its share where phi stops decaying: 3e-11 of delta
 _HOPELESS = 14.0  # nats by which the tail may exceed its share before another method is better
-_MOST_WORK = 30_000_000  # terms times nodes: about 0.1 s
+MOST_WORK = 30_000_000  # terms times nodes: about 0.1 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,12 +218,15 @@ _STARTS, _CLOSER = 1.1 * 1.26 ** np.arange(6.0), 1.12 ** np.arange(6.0)
 
 def _cut_off(parts: Losses, theta: float, guess: float, log_tolerance: float) -> tuple[float, float]:
     """(U, log B) with |phi| <= B for every u >= U: the first U that was tried with B / U below the tolerance."""
-    u, last, best = guess * _STARTS, math.inf, None
+    u, last, best, modest = guess * _STARTS, math.inf, None, None
     while True:
         total = np.zeros_like(u)
         for law, count in parts:
             total += count * law.log_decay(theta, u)
-        good = np.nonzero(total - np.log(u) <= log_tolerance)[0]
+        excess = total - np.log(u) - log_tolerance
+        good, fair = np.nonzero(excess <= 0)[0], np.nonzero(excess <= _FAIR)[0]
+        if modest is None and fair.size:
+            modest = float(u[fair[0]]), float(total[fair[0]])
         if good.size:
             best = float(u[good[0]]), float(total[good[0]])
         if best is not None:
@@ -231,8 +235,8 @@ def _cut_off(parts: Losses, theta: float, guess: float, log_tolerance: float) ->
             u, last = np.geomspace(last, u[0], 8)[1:-1], math.inf  # the step was a long one: look in between
             continue
         last, found = float(u[-1]), float(total[-1])
-        if last > 3000 * guess:
-            return last, found
+        if last > 3000 * guess:  # point masses: phi does not decay any further
+            return (last, found) if modest is None else modest
         # log B falls like u^2 at first, later more slowly: so far it is at least to the goal
         missing = (log_tolerance + math.log(last)) / found if found < 0 else math.inf
         u = last * min(max(math.sqrt(max(missing, 0.0)), 1.1), 5.0) * _CLOSER
@@ -244,10 +248,12 @@ def invert(
     at: MomentTable,
     epsilon: float | None = None,
     leading: Losses | None = None,
+    most_work: int = MOST_WORK,
 ) -> Inversion | None:
     """Nodes at the tilt of the one-row table ``at``, good for eps near ``epsilon`` (default: the saddle's).
 
-    ``leading`` are the parts whose decay is looked at, all by default. None where the error bounds cannot be met.
+    ``leading`` are the parts whose decay is looked at, all by default. None where the error bounds cannot be met, or
+    with more terms times nodes than ``most_work``.
     """
     theta, moment, variance, centre = (float(x[0]) for x in (at.theta, at.moment, at.second, at.first))
     log_count = math.log(sum(count for _, count in parts))
@@ -270,7 +276,7 @@ def invert(
     if number > _MOST_TERMS or log_bound - math.log(cut) > log_cut + _HOPELESS:
         return None
     main = _characteristics(parts, theta, step * number, math.log(1e-15) - log_count)
-    if main is not None and number * sum(char.size for char, _ in main) > _MOST_WORK:
+    if main is not None and number * sum(char.size for char, _ in main) > most_work:
         return None
     return None if main is None else _assemble(_sampled(main, step, number), 1, tilts, theta, step, log_bound, saddle)
 
@@ -394,26 +400,26 @@ def chernoff_log_delta(composition: Composition, epsilon: float) -> float:
     return min(0.0, float(bound(table).min())) if len(table.theta) else 0.0
 
 
-def for_delta(composition: Composition, log_delta: float) -> Inversion | None:
+def for_delta(composition: Composition, log_delta: float, most_work: int = MOST_WORK) -> Inversion | None:
     """The contour whose saddle is where delta(eps) is about exp(log_delta)."""
 
     def locate(table: MomentTable) -> float:
         return saddle_for_delta(table, log_delta)
 
-    return _located(composition, locate, None)
+    return _located(composition, locate, None, most_work)
 
 
-def for_epsilon(composition: Composition, epsilon: float) -> Inversion | None:
+def for_epsilon(composition: Composition, epsilon: float, most_work: int = MOST_WORK) -> Inversion | None:
     """The contour through the saddle of this eps."""
 
     def locate(table: MomentTable) -> float:
         return saddle_for_epsilon(table, epsilon)
 
-    return _located(composition, locate, epsilon)
+    return _located(composition, locate, epsilon, most_work)
 
 
 def _located(
-    composition: Composition, locate: Callable[[MomentTable], float], epsilon: float | None
+    composition: Composition, locate: Callable[[MomentTable], float], epsilon: float | None, most_work: int
 ) -> Inversion | None:
     if not all(type(law).has_characteristic for law, _ in composition.parts):
         return None
@@ -427,7 +433,7 @@ def _located(
     if not np.isfinite(fine.moment).all():
         return None
     leading = _leading(parts, tables, len(theta) // 2)
-    return invert(parts, merged(table, fine), _row(parts, fine, locate(fine)), epsilon, leading)
+    return invert(parts, merged(table, fine), _row(parts, fine, locate(fine)), epsilon, leading, most_work)
 
 
 def _row(parts: Losses, table: MomentTable, theta: float) -> MomentTable:
@@ -575,7 +581,7 @@ def _block(
         return {}
     one = [(law, n) for law, n in composition.parts]
     main = _characteristics(one, theta, step * number, math.log(1e-15) - math.log(most * composition.steps))
-    if main is None or number * sum(char.size for char, _ in main) > _MOST_WORK:
+    if main is None or number * sum(char.size for char, _ in main) > MOST_WORK:
         return {}
     rows = _sampled(main, step, number)
     answers = {}

@@ -73,10 +73,23 @@ class Piece:
         error = EPS * (16.0 + 2.0 * abs(move) * last + 2.0 * logs + abs(top) + math.log2(len(present) + 1.0))
         return out, top + math.log(total), error
 
-    def log_moment(self, s: float) -> float:
-        """An upper bound of log sum of mass exp(s x)."""
-        _, value, error = self.tilted(s)
-        return value + error + 4 * EPS * abs(value)
+    def log_moments(self, tilts: Floats) -> list[float]:
+        """An upper bound of log sum of mass exp(s x) for each s of ``tilts``; errors as in :meth:`tilted`."""
+        present = np.flatnonzero(self.masses > 0)
+        if not present.size:
+            return [-math.inf] * len(tilts)
+        logs = np.log(self.masses[present])
+        index = (self.first + present).astype(np.float64)
+        bounds = []
+        for s in tilts:
+            move = (float(s) - self.tilt) * self.step
+            exponents = logs + move * index
+            top, bottom = float(exponents.max()), float(exponents.min())
+            exponents -= top
+            value = top + math.log(float(np.exp(exponents, out=exponents).sum()))
+            ulps = 2.0 * abs(move) * float(index[-1]) + 2.0 * max(abs(top), abs(bottom)) + abs(top)
+            bounds.append(value + EPS * (16.0 + ulps + math.log2(len(present) + 1.0) + 4 * abs(value)))
+        return bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,21 +392,27 @@ def _window(
     first, last = min(0, low), max(top, high)
     counts = [f.count for f in factors]
 
-    def log_share(s: float) -> float:
-        lights = [light.log_moment(s) for light, _ in pieces]
-        heavies = [heavy.log_moment(s) if heavy else -math.inf for _, heavy in pieces]
-        weights = _Weights.of(lights, heavies, counts, jumps)
-        if weights is None:  # underflow at an extreme tilt: no information
-            return math.inf
-        return weights.log_mass + 32 * EPS * (sum(counts) + weights.size + abs(weights.log_mass)) - log_mass
+    def log_shares(at: Floats) -> list[tuple[float, float]]:
+        """(tilt, log of the mass at that tilt over that at theta)."""
+        none = [-math.inf] * len(at)
+        lights = [light.log_moments(at) for light, _ in pieces]
+        heavies = [heavy.log_moments(at) if heavy and jumps else none for _, heavy in pieces]
+        shares = []
+        for i, s in enumerate(at):
+            weights = _Weights.of([m[i] for m in lights], [m[i] for m in heavies], counts, jumps)
+            if weights is None:  # underflow at an extreme tilt: no information
+                shares.append((float(s), math.inf))
+                continue
+            slack = 32 * EPS * (sum(counts) + weights.size + abs(weights.log_mass))
+            shares.append((float(s), weights.log_mass + slack - log_mass))
+        return shares
 
     outside = 0.0
     if last - first + 1 > 64:
         nats = 36.0
         above = tilts[tilts > theta][:12]
         below = np.append(tilts[tilts < theta][-11:][::-1], 0.0)
-        right = [(s, log_share(float(s))) for s in above]
-        left = [(s, log_share(float(s))) for s in below]
+        right, left = log_shares(above), log_shares(below)
         # tilted mass beyond x is at most exp(share(s) - (s - theta) x)
         x_right = min(((share + nats) / (s - theta) for s, share in right), default=math.inf)
         x_left = max((-(share + nats) / (theta - s) for s, share in left), default=-math.inf)
