@@ -74,7 +74,7 @@ def test_modules_that_an_answer_does_not_need_stay_away() -> None:
     code = (
         "import sys; from dptally.cli.program import run; run(sys.argv[1:]);"
         "names = ('rich', 'matplotlib', 'sqlalchemy', 'scipy.special', 'scipy.optimize', 'scipy.stats', 'scipy.fft',"
-        " 'numpy.testing', 'numpy.random', 'dptally.conversions', 'dptally.mechanisms.json', 'dptally.accounting.compare');"
+        " 'numpy.testing', 'numpy.random', 'dptally.conversions', 'dptally.mechanisms.json', 'dptally.gdp');"
         "heavy = [m for m in names if m in sys.modules];"
         "sys.exit(str(heavy) if heavy else 0)"
     )
