@@ -23,6 +23,8 @@ from dptally.mechanisms import (
 from dptally.noise import vector
 from dptally.noise.source import SYSTEM
 
+RNG = np.random.default_rng(20)  # float noise; all other draws follow the fixed bytes
+
 
 @dataclass(frozen=True)
 class Planted:
@@ -51,12 +53,12 @@ def off_by_one_sensitivity(records, n):
 
 def textbook_float_laplace(x, n):
     """Inverse transform in doubles, added in doubles [Mironov 2012]."""
-    uniform = np.random.default_rng().random(n) - 0.5
+    uniform = RNG.random(n) - 0.5
     return x + np.sign(uniform) * -np.log(1 - 2 * np.abs(uniform))
 
 
 def float_gaussian(x, n):
-    return x + np.random.default_rng().standard_normal(n)
+    return x + RNG.standard_normal(n)
 
 
 def one_sided_noise(x, n):

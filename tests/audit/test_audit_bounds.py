@@ -1,4 +1,4 @@
-"""Golden and laws: Clopper-Pearson, the measures, the one-run bound, against exact binomial sums."""
+"""Golden and laws: Clopper-Pearson and the measures, against exact binomial sums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dptally.audit.bounds import EpsilonMeasure, MuMeasure, lower_probability, upper_probability
-from dptally.audit.one_run import guess_p_value
 
 
 def tail(k, n, p):
@@ -71,22 +70,3 @@ def test_the_measures_are_zero_where_nothing_was_seen():
     assert float(EpsilonMeasure(0.0).lower(nothing, everything)) == 0
     assert float(EpsilonMeasure(0.1).lower(np.asarray(0.05), np.asarray(0.01))) == 0
     assert float(MuMeasure().lower(nothing, everything)) == 0
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (1.0, 1e-3), (0.5, 0.01)])
-def test_the_one_run_bound_is_its_formula(epsilon, delta):
-    canaries, guesses = 40, 20
-    chance = 1 / (1 + mpmath.exp(-epsilon))
-    for right in (0, 1, 12, 20):
-        exact = tail(right, guesses, chance)
-        gaps = [(tail(right - i, guesses, chance) - exact) / i for i in range(1, right + 1)]
-        exact += 2 * canaries * delta * max(gaps, default=0)
-        bound = guess_p_value(canaries, guesses, right, epsilon, delta)
-        assert bound == pytest.approx(min(1.0, float(exact)), rel=1e-8)
-        assert bound >= min(1.0, float(exact)) * (1 - 1e-15)
-
-
-def test_randomised_response_meets_the_one_run_bound_with_equality():
-    """Canaries answered by independent responses: the number right is exactly the bound's binomial."""
-    epsilon = math.log(3)
-    assert guess_p_value(10, 10, 9, epsilon) == pytest.approx(float(tail(9, 10, 0.75)), rel=1e-8)

@@ -13,6 +13,7 @@ from dptally.checks import Floats
 __all__ = ["Event", "best_event", "roc"]
 
 _THRESHOLDS = 256
+_CAUTION = 0.05  # of the guess, from the samples that choose, of what the samples that test will show
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +46,23 @@ class Event:
 
 
 def best_event(
-    views: list[View], select0: Outputs, select1: Outputs, measure: Measure, failure: float
+    views: list[View], select0: Outputs, select1: Outputs, measure: Measure, failure: float, tests: int
 ) -> Event:
-    """The event with the largest lower bound on these samples, over views, thresholds, sides, directions."""
+    """The event that promises the largest lower bound from so many test runs on each dataset, over views,
+    thresholds, sides, directions.
+
+    The promise is cautious (likely bounds of both probabilities, and from them the certified ones that the
+    test would give), lest a rare event be chosen for a lucky count.
+    """
     best: tuple[float, Event] | None = None
     for view in views:
         thresholds, above0, above1, below0, below1 = _counts(view.score(select0), view.score(select1))
         for above, first, second in ((True, above0, above1), (False, below0, below1)):
             for likelier, k, other in ((0, first, second), (1, second, first)):
                 n, m = (len(select0), len(select1)) if likelier == 0 else (len(select1), len(select0))
-                p, q = lower_probability(k, n, failure / 2), upper_probability(other, m, failure / 2)
+                likely, seldom = lower_probability(k, n, _CAUTION), upper_probability(other, m, _CAUTION)
+                p = lower_probability(tests * likely, tests, failure / 2)
+                q = upper_probability(tests * seldom, tests, failure / 2)
                 bounds = measure.lower(p, q)
                 i = int(np.argmax(bounds))
                 if best is None or bounds[i] > best[0]:

@@ -38,8 +38,8 @@ def run(
     """Try to refute ``claim`` from runs of ``mechanism`` on two neighbouring datasets ``d0`` and ``d1``.
 
     ``mechanism(data)`` returns one output (or, if ``batched``, ``mechanism(data, size)`` returns ``size`` of
-    them): numbers, rows of numbers, anything hashable, or a release. A quarter of the runs fits ways of
-    telling the two datasets apart, a quarter selects one event among them, and half tests that event by
+    them): numbers, rows of numbers, anything hashable, or a release. An eighth of the runs fits ways of
+    telling the two datasets apart, an eighth selects one event among them, and the rest tests that event by
     Clopper-Pearson bounds; so the bound holds whatever was tried. ``quantity`` and ``delta`` say what is
     bounded: see :func:`dptally.audit.claim.measure_of`.
 
@@ -61,13 +61,16 @@ def run(
     if not views or not set(views) <= set(VIEWS):
         raise InvalidArgument("views", f"some of {', '.join(VIEWS)}", views)
     first, second = paired(*draw_both(mechanism, (d0, d1), samples, batched, jobs, progress))
-    quarter, half = samples // 4, samples // 2
-    fits = fitted(views, first[:quarter], second[:quarter])
+    # the bound's width comes from the last part, so the first two are as small as a choice allows
+    eighth, rest = samples // 8, samples // 4
+    fits = fitted(views, first[:eighth], second[:eighth])
     if not fits:
         raise InvalidArgument("views", "fit for this kind of output", views)
     failure = 1 - confidence
-    event = best_event(fits, first[quarter:half], second[quarter:half], measure, failure)
-    lower, p, q = event.lower(first[half:], second[half:], measure, failure)
+    event = best_event(
+        fits, first[eighth:rest], second[eighth:rest], measure, failure, tests=samples - rest
+    )
+    lower, p, q = event.lower(first[rest:], second[rest:], measure, failure)
     return AuditResult(
         lower=lower,
         claimed=claimed,
@@ -78,5 +81,5 @@ def run(
         samples=samples,
         event=str(event),
         point=(q, p),
-        roc=roc(event, first[half:], second[half:]),
+        roc=roc(event, first[rest:], second[rest:]),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -23,6 +24,8 @@ Exact: TypeAlias = int | float | Fraction | Decimal
 
 def rational(name: str, value: object) -> Fraction:
     """The exact value of an int, Fraction, Decimal or finite float; strings and booleans are refused."""
+    if type(value) is Fraction:
+        return value
     if isinstance(value, (bool, np.bool_)):
         raise InvalidType(name, "an int, Fraction, Decimal or float", value)
     if isinstance(value, (np.integer, np.floating)):
@@ -78,6 +81,7 @@ def power_of_two(name: str, value: object) -> int:
     return exponent
 
 
+@cache
 def two_to(exponent: int) -> Fraction:
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
