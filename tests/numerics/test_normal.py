@@ -243,6 +243,9 @@ def test_inverses_at_the_ends() -> None:
     assert tiny[1] < 1e-299
     near_one = normal.gaussian_mu_log(5.0, -1e-300)
     assert near_one[1] - near_one[0] < 1e-10
+    nearer = normal.gaussian_mu_log(np.array([0.0, 5.0]), np.array([-5e-324, -1e-310]))
+    assert (nearer[0] > 74).all()
+    assert np.isinf(nearer[1]).all()
 
 
 @given(log_uniform(-15, 5).map(lambda x: -x))

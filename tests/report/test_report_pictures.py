@@ -138,6 +138,15 @@ def test_gdpt_lies_between_its_stairs() -> None:
     assert line(report.plot_gdpt(dp.ApproxDP(0.5, 1e-3), points=3), "G (GDPT)")[0][-1] == 1.0
 
 
+def test_plans_with_hardly_any_privacy_are_drawn() -> None:
+    steps, epsilons = line(report.plot_steps(dp.PureDP(800.0), 1000, 1e-5), "certified")
+    assert (epsilons <= 800 * steps * (1 + 1e-12)).all()
+    assert (epsilons >= 800 * steps - 1).all()
+    loud = dp.Gaussian(1e-3)
+    assert line(report.plot_tradeoff(loud), "no attacker")[1][1:].max() < 1e-300
+    assert np.isinf(line(report.plot_gdpt(loud, points=4), "G (GDPT)")[1][0])
+
+
 def test_loss_of_continuous_noise() -> None:
     losses, density = line(report.plot_loss(GAUSSIAN), "density")
     assert np.trapezoid(density, losses) == pytest.approx(1.0, abs=5e-3)  # a thousandth is cut at either end

@@ -51,6 +51,7 @@ _MILLS_ULPS = 8.0  # erfcx: at most 3.9 measured over 70 000 points against ball
 _LARGEST_SCORE = 1e150  # beyond, the square of a normal deviate leaves the doubles
 _LARGEST_EPSILON = 1e190  # up to here the mu that belongs to it stays below LARGEST_MU / 2
 _SHARPEST_MU = 1e14  # beyond, one ulp of epsilon = mu^2/2 takes delta from 1 to nothing
+_NEAREST_ONE = 1e-300  # -log of the largest delta below 1 whose mu is sought
 _LOWEST_LOG = -1e298  # no logarithm of a tail is inverted below
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -412,6 +413,9 @@ def _mu(epsilon: ArrayLike, target_lower: Floats, target_upper: Floats) -> tuple
     beyond = asked > _LARGEST_EPSILON
     epsilon, low, high = np.broadcast_arrays(np.minimum(asked, _LARGEST_EPSILON), target_lower, target_upper)
     nothing, everything = np.isneginf(high), low >= 0
+    # 1 - delta leaves the doubles: a delta a little smaller bounds mu from below, and nothing does from above
+    touching = ~everything & (high > -_NEAREST_ONE)
+    low, high = np.where(touching, np.minimum(low, -_NEAREST_ONE), low), np.where(touching, -_NEAREST_ONE, high)
     aim = np.where(nothing | everything, -1.0, 0.5 * low + 0.5 * high)
     chernoff = np.sqrt(-2.0 * aim)
     with np.errstate(under="ignore"):
@@ -445,7 +449,7 @@ def _mu(epsilon: ArrayLike, target_lower: Floats, target_upper: Floats) -> tuple
     lower = _move(point, -step, lambda mu: known | (mu < SMALLEST_MU) | (bounds(mu)[1] <= low))
     lower = np.where(lower < SMALLEST_MU, 0.0, lower)
     whole = np.where(nothing, 0.0, np.inf)
-    return np.where(known, whole, lower), np.where(known, whole, np.where(beyond, np.inf, upper))
+    return np.where(known, whole, lower), np.where(known, whole, np.where(beyond | touching, np.inf, upper))
 
 
 def _log_density(mu: Floats, epsilon: Floats) -> Floats:

@@ -257,7 +257,7 @@ def invert(
     """
     theta, moment, variance, centre = (float(x[0]) for x in (at.theta, at.moment, at.second, at.first))
     log_count = math.log(sum(count for _, count in parts))
-    spread = variance + theta**-2 + (1 + theta) ** -2
+    spread = max(variance, 0.0) + theta**-2 + (1 + theta) ** -2  # rounding may push a variance below 0
     saddle = centre - 1 / theta - 1 / (1 + theta)
     eps = saddle if epsilon is None else epsilon
     log_size = (
@@ -613,6 +613,6 @@ class _Contour:
     def at(cls, row: MomentTable, factor: float) -> _Contour:
         theta = float(row.theta[0])
         moment, first, second = (factor * float(x[0]) for x in (row.moment, row.first, row.second))
-        spread = second + theta**-2 + (1 + theta) ** -2
+        spread = max(second, 0.0) + theta**-2 + (1 + theta) ** -2  # as in invert
         log_size = -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread)
         return cls(moment, second, first - 1 / theta - 1 / (1 + theta), log_size)
