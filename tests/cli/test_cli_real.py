@@ -39,6 +39,8 @@ def test_the_answer_comes_first() -> None:
         (["epsilon", "__import__('os').system('ls')", "--delta", "1e-5"], ["unexpected character"]),
         (["epsilon", "gaussian(nan)", "--delta", "1e-5"], ["NaN"]),
         (["epsilon", "--delta", "1e-5", "--", "-3*gaussian(1)"], ["column 1", "at least 0"]),
+        (["epsilon", "-3*gaussian(1)", "--delta", "1e-5"], ["cannot begin with a minus sign"]),
+        (["audit", "os:getcwd", "--claim", "pure(1)", "--samples", "20"], ["it raised TypeError"]),
         (["epsilon", "gaussian(1)", "--delta", "nan"], ["delta must be a number, got nan"]),
     ],
 )

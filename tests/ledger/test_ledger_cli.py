@@ -55,7 +55,7 @@ def test_create_refuses_nonsense(run: Run, account: Run) -> None:
 
 def test_a_budget_that_is_no_budget(run: Run) -> None:
     run("create", "d", "--pure", "-1", code=2)
-    run("create", "d", "--pure", "0", code=1)
+    run("create", "d", "--pure", "0", code=2)
 
 
 def test_spend_status_history(account: Run) -> None:
@@ -85,6 +85,22 @@ def test_a_command_runs_after_the_debit_and_its_failure_burns(account: Run, tmp_
     said = account("spend", "ehr", PLAN, "--", sys.executable, "-c", "raise SystemExit(7)", code=7).output
     assert "burnt" in said
     assert "0.25 of 0.5" in account("status").output
+
+
+def test_a_program_that_is_not_there_costs_nothing(account: Run) -> None:
+    said = account("spend", "ehr", PLAN, "--", "no-such-program-anywhere", code=2).output
+    assert "nothing was debited" in said
+    assert account("history", "ehr").output == ""
+
+
+def test_bad_values_are_wrong_usage(account: Run) -> None:
+    account("history", "ehr", "--limit", "-1", code=2)
+    account("status", "--ledger", "nosuch://x", code=2)
+    account("create", " d", "--zcdp", "1", code=2)
+
+
+def test_the_group_alone_prints_its_help(account: Run) -> None:
+    assert "dptally ledger create" in account().output
 
 
 def test_refusals_have_exit_codes_of_their_own(account: Run, sqlite_url: str) -> None:

@@ -113,8 +113,15 @@ def _function(target: str) -> Callable[..., Any]:
         raise InvalidArgument("target", "a function that can be imported", target, str(error)) from None
     if not callable(found):
         raise InvalidArgument("target", "a function", target)
-    made: Callable[..., Any] = found
-    return made
+
+    def guarded(data: Any) -> Any:
+        try:
+            return found(data)
+        except Exception as error:  # whatever foreign code raises; exit code 1 would mean "refuted"
+            said = f"it raised {type(error).__name__}: {error}"
+            raise InvalidArgument("target", "a function that runs on both datasets", target, said) from error
+
+    return guarded
 
 
 @contextmanager

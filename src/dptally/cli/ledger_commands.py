@@ -7,6 +7,7 @@ was edited.
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -34,6 +35,8 @@ def _refused(error: DptallyError) -> SystemExit:
     click.echo(f"Error: {error}", err=True)
     if isinstance(error, BudgetExceeded):
         return SystemExit(3)
+    if isinstance(error, InvalidArgument):
+        return SystemExit(2)
     return SystemExit(4 if isinstance(error, (ChainBroken, RolledBack)) else 1)
 
 
@@ -69,8 +72,9 @@ def _json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
-@click.group("ledger")
-def group() -> None:
+@click.group("ledger", invoke_without_command=True)
+@click.pass_context
+def group(ctx: click.Context) -> None:
     """Keep a privacy budget that cannot be overspent, lost or quietly edited.
 
     \b
@@ -79,6 +83,8 @@ def group() -> None:
       dptally ledger spend ehr-2026 "10 * gaussian(sigma=40)" --by alice --why "ward counts"
       dptally ledger status
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 @group.command()
@@ -160,6 +166,8 @@ def spend(
     Example:
       dptally ledger spend ehr-2026 "gaussian(sigma=40)" --by alice --key q-17 -- echo released
     """
+    if command and shutil.which(command[0]) is None:
+        raise click.UsageError(f"there is no program {command[0]!r} to run; nothing was debited")
     with _opened(url, head) as ledger:
         receipt = ledger.spend(
             dataset, _plan(plan), by=by, why=why, key=key, labels=labels, partition=partition, part=part
@@ -291,7 +299,7 @@ def verify(as_json: bool, url: str, head: Path | None) -> None:
             json.dumps({"entries": found.entries, "datasets": found.datasets, "head": json.loads(found.head.to_json())})
         )
     else:
-        click.echo(f"{found.entries} entries of {found.datasets} datasets agree with their hash chains and totals")
+        click.echo(f"checked {found.entries} entries and {found.datasets} datasets: all agree with their hash chains")
 
 
 @group.command()

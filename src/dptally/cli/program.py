@@ -108,6 +108,10 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the program and give its exit code; every expected error is one line on stderr."""
     try:
         code = cli.main(arguments, prog_name="dptally", standalone_mode=False)
+    except click.NoSuchOption as error:
+        # "-3*gaussian(1)" is no option, and no plan either
+        minus = "; a plan cannot begin with a minus sign" if error.option_name[1:2].isdigit() else ""
+        return _refused(error.format_message().rstrip(".") + minus, error.exit_code)
     except click.ClickException as error:
         return _refused(error.format_message(), error.exit_code)
     except click.Abort:
