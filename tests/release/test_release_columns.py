@@ -41,6 +41,41 @@ def test_missing_values_are_refused(kind):
         release.bounded_sum(series(kind, [1.5, None]), lower=0, upper=4, adjacency=ADD_REMOVE, scale=1)
 
 
+def test_columns_of_the_newer_types():
+    """Nullable, Arrow-backed, chunked, sliced and encoded columns; a gap in any of them is refused."""
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    numbers = [
+        pandas.Series([1, 2, 9], dtype="Int64"),
+        pandas.Series([1.0, 2.0], dtype="double[pyarrow]"),
+        pandas.Series([1.0, 2.0, 9.0])[[True, False, True]],
+        polars.concat([polars.Series([1.0]), polars.Series([2.0])], rechunk=False),
+        arrow.chunked_array([[1.5], [2.5, 3.0]]),
+        arrow.array([1.0, 2.0, 3.0])[1:],
+    ]
+    total = lambda data: release.bounded_sum(data, lower=0, upper=4, adjacency=ADD_REMOVE, scale=1, grid=1)  # noqa: E731
+    for data in numbers:
+        assert isinstance(total(data).value, int)
+    gaps = [
+        pandas.Series([1, None], dtype="Int64"),
+        pandas.Series([1.0, None], dtype="double[pyarrow]"),
+        polars.Series([1, None]),
+        polars.Series([True, None]),
+        arrow.array([1, None]),
+        arrow.nulls(2),
+    ]
+    for data in gaps:
+        with pytest.raises(InvalidArgument, match="data must be"):
+            total(data)
+    words = [
+        pandas.Series(["a", "b"], dtype="category"),
+        polars.Series(["a", "b"], dtype=polars.Enum(["a", "b"])),
+        arrow.array(["a", "b"]).dictionary_encode(),
+    ]
+    for data in words:
+        bins = release.histogram(data, categories="ab", adjacency=ADD_REMOVE, scale=0.01)
+        assert bins.value.tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_are_not_copied(kind):
     numbers = series(kind, np.arange(1000, dtype=np.float64))

@@ -86,7 +86,8 @@ def test_one_kind_of_noise_must_be_asked_for(call):
             call(**options)
 
 
-NO_COLUMNS = [[], np.array([]), 5, None, "abc", {1: 2}, {1, 2}, [[1, 2], [3, 4]], [[1], [2, 3]], iter((1, 2))]
+NO_COLUMNS = [[], np.array([]), 5, None, "abc", {1: 2}, {1, 2}, [[1, 2], [3, 4]], [[1], [2, 3]], iter((1, 2)),
+              np.ma.array([1, 0], mask=[False, True])]  # fmt: skip
 
 
 @pytest.mark.parametrize("call", COLUMNS)

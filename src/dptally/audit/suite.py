@@ -89,7 +89,7 @@ def _samplers() -> tuple[Case, ...]:
         case("bernoulli", lambda x, n: x ^ noise.bernoulli(Fraction(1, 8), n), 1, response(0.875)),
         case("bernoulli_exp", lambda x, n: x ^ noise.bernoulli_exp(2, n), 1, response(1 - math.exp(-2))),
         case("discrete_laplace", lambda x, n: x + noise.discrete_laplace(10 / 3, n), 7, laplace(10 / 3, 7)),
-        case("discrete_laplace, wide", _wide_laplace, 7, laplace(10 / 3, 7), samples=_RUNS),
+        case("discrete_laplace, wide", _wide_laplace, 9, laplace(10 / 3, 9), samples=2 * _RUNS),
         fine("discrete_gaussian", lambda x, n: x + noise.discrete_gaussian(66.5, n), 133, gaussian(66.5, 133)),
         case("randomized_response", _answers, 2, response(0.75, 3)),
         case("grid_laplace", lambda x, n: noise.grid_laplace(np.full(n, x / 2), 1, step), 4, laplace(64, 128)),

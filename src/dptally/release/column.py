@@ -24,6 +24,8 @@ def vector(name: str, data: object) -> Vector:
     """A non-empty vector of anything."""
     if isinstance(data, (str, bytes, dict, set)) or not hasattr(data, "__len__"):
         raise InvalidType(name, "a list, a vector, a pandas, polars or Arrow column", type(data).__name__)
+    if isinstance(data, np.ma.MaskedArray):  # numpy would bring the hidden values back
+        raise InvalidType(name, "a column without a mask", "a masked one")
     try:
         array = np.asarray(data)
     except ValueError:  # ragged; numpy's own text may quote the data
