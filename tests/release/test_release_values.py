@@ -147,6 +147,13 @@ def test_histograms_and_modes(no_noise):
     assert mixed.value.tolist() == [1, 1, 1]
 
 
+def test_counts_with_noise_at_the_end_of_64_bits_do_not_wrap(monkeypatch):
+    edge = np.array([2**63 - 1, -(2**63), 0])
+    monkeypatch.setattr(noise, "discrete_laplace", lambda _, size: edge)
+    bins = release.histogram([0, 0, 1], categories=(0, 1, 2), adjacency=ADD_REMOVE, scale=2**62)
+    assert bins.value.tolist() == [2**63 + 1, 1 - 2**63, 0]
+
+
 def test_randomized_response_is_estimated_without_bias():
     truth = ["a"] * 6000 + ["b"] * 3000 + ["c"] * 1000
     answers = release.randomized_response(truth, p=0.625, categories="abc")

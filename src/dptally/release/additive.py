@@ -18,6 +18,8 @@ from dptally.noise.parameters import Exact
 
 __all__ = ["Additive", "additive"]
 
+_WIDEST = 1 << 62
+
 
 @dataclass(frozen=True, slots=True)
 class Additive:
@@ -48,7 +50,10 @@ class Additive:
     def add_each(self, steps: NDArray[np.int64]) -> NDArray[Any]:
         draw = noise.discrete_gaussian if self.gaussian else noise.discrete_laplace
         drawn: NDArray[Any] = draw(self.steps, len(steps))
-        noisy: NDArray[Any] = steps.astype(drawn.dtype) + drawn  # counts are far below 2^62
+        # counts are far below 2^62: with noise as wide as that or wider, Python integers hold the sum
+        wide = drawn.dtype != object and bool(((drawn >= _WIDEST) | (drawn <= -_WIDEST)).any())
+        drawn = drawn.astype(object) if wide else drawn
+        noisy: NDArray[Any] = steps.astype(drawn.dtype) + drawn
         noisy.setflags(write=False)
         return noisy
 
