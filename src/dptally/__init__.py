@@ -1,6 +1,7 @@
 """dptally: the privacy accountant. ``import dptally as dp``; the names below are the public contract.
 
-Importing costs numpy and scipy.special; every name loads its module on first use.
+Importing costs next to nothing; every name loads its module on first use, and with it numpy and the compiled
+functions of scipy.special.
 """
 
 from __future__ import annotations
