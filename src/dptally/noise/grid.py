@@ -166,7 +166,7 @@ def grid_gaussian(values: Any, sigma: Exact, grid: Exact, *, _source: ByteSource
 
 
 def _noisy(units: NDArray[Any], noise: NDArray[Any], exponent: int) -> Any:
-    wide = units.dtype == object or noise.dtype == object or bool((np.abs(noise) >= 1 << 61).any())
+    wide = units.dtype == object or noise.dtype == object or bool(((noise >= 1 << 61) | (noise <= -(1 << 61))).any())
     if wide:
         units, noise = units.astype(object), noise.astype(object)
     out = from_grid(units + noise.reshape(units.shape), exponent)
