@@ -1,6 +1,6 @@
 """Write data/sampled.json: sharp truths of sampled Gaussians, two steps (quadrature) and many (inversion), in balls.
 
-    python tests/truth/make_sampled.py    # continues where it stopped; about fifteen minutes in all
+    python tests/truth/make_sampled.py    # continues where it stopped; some thirty minutes in all
 
 Rows [sigma, rate, steps, direction, epsilon, lower, upper]: delta(epsilon) lies between the two doubles, some 1e-12
 of it apart. Row i of a kind depends on i alone; plans that the balls would take too long for are left out.
@@ -24,7 +24,7 @@ from truth.losses import SampledGaussianLoss
 from truth.recursion import composed_delta
 
 DATA = Path(__file__).parent / "data" / "sampled.json"
-DRAWS = {"two": 1600, "many": 1800}
+DRAWS = {"two": 1600, "many": 1750}
 
 
 def short(value: float) -> float:
