@@ -20,7 +20,15 @@ from dptally.numerics.rounding import EPS
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-__all__ = ["Characteristic", "GaussianCharacteristic", "Jumps", "MomentTable", "NodeCharacteristic", "Transformable"]
+__all__ = [
+    "Band",
+    "Characteristic",
+    "Edge",
+    "GaussianCharacteristic",
+    "MomentTable",
+    "NodeCharacteristic",
+    "Transformable",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +56,22 @@ class Transformable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Jumps:
-    """A law cut at two losses: a light part below, a heavy part between, a far part above.
+class Edge:
+    """A soft cut: of a loss that exceeds the least one by lam the share Phi(rho (1 - lam / at)) counts as below."""
 
-    ``heavy`` is None where nothing lies between. Of the far part only its masses under P and under Q are kept (to a few
-    ulps). ``dropped`` bounds the mass under P that is in no part.
-    """
+    at: float
+    rho: float
 
-    light: Transformable
-    heavy: Transformable | None
-    heavy_mass: float
-    far_mass: float
-    far_mass_q: float
-    dropped: float
+    @property
+    def width(self) -> float:
+        return self.at / self.rho
+
+
+class Band(Transformable, Protocol):
+    """The part of a law between two soft edges."""
+
+    def log_mass_below(self, theta: float, lam: float) -> float:
+        """log of a bound of the integral of e^{theta L} over the band's losses less than lam above the least."""
 
 
 class Characteristic(ABC):

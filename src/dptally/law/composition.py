@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from dptally.law.law import Law, Numbers
+from dptally.numerics.rounding import down, up
 
 __all__ = ["Composition"]
 
@@ -66,11 +67,20 @@ class Composition:
 
     @property
     def supremum(self) -> float:
-        return math.fsum(n * law.supremum for law, n in self.parts) if self.parts else 0.0
+        """The largest possible finite loss, rounded up."""
+        return self._added([n * law.supremum for law, n in self.parts], up)
 
     @property
     def infimum(self) -> float:
-        return math.fsum(n * law.infimum for law, n in self.parts) if self.parts else 0.0
+        """The least possible loss, rounded down."""
+        return self._added([n * law.infimum for law, n in self.parts], down)
+
+    def _added(self, losses: list[float], outwards: Callable[[float], float]) -> float:
+        """The sum of rounded products: each is off by half an ulp at the most, and so is the sum; one step is exact."""
+        total = math.fsum(losses)
+        if self.steps <= 1 or total == 0.0 or not math.isfinite(total):
+            return total
+        return outwards(math.fsum(outwards(loss) if loss else 0.0 for loss in losses))
 
     @property
     def determined(self) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.errors import Unanswerable
-from dptally.law.characteristic import Characteristic, Jumps, MomentTable
+from dptally.law.characteristic import Band, Characteristic, Edge, MomentTable
 from dptally.law.spread import Spread
 
 Floats = NDArray[np.float64]
@@ -125,11 +125,9 @@ class Law(ABC):
         del theta
         return np.zeros_like(start)
 
-    def split(self, level: float, ceiling: float, log_dropped: float) -> Jumps | None:
-        """The law cut at the losses ``level`` < ``ceiling``; a mass below exp(log_dropped) may be left out. None if
-        it cannot be.
-        """
-        del level, ceiling, log_dropped
+    def band(self, low: Edge | None, high: Edge | None) -> Band | None:
+        """The part of the law between two soft edges (None: no edge); None where the law cannot be cut."""
+        del low, high
         return None
 
     def spread(self, low: float, step: float, number: int) -> Spread | None:

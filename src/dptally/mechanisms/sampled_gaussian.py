@@ -11,13 +11,13 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.law import Law
 from dptally.law.adjacency import Side
-from dptally.law.characteristic import Characteristic, Jumps, MomentTable
+from dptally.law.characteristic import Characteristic, Edge, MomentTable
 from dptally.law.law import Numbers
 from dptally.law.spread import Spread
 from dptally.mechanisms.loss_quadrature import LossNodes, add_divergence, moment_by_nodes, remove_divergence
+from dptally.mechanisms.sampled_gaussian_band import SampledGaussianBand
 from dptally.mechanisms.sampled_gaussian_lattice import spread
 from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes
-from dptally.mechanisms.sampled_gaussian_piece import SampledGaussianPiece
 from dptally.mechanisms.sampled_profile import log_profile_add, log_profile_remove, mixture, remove_inner
 from dptally.mechanisms.trapezoid import REACH, significant_points, strip_step
 from dptally.numerics.normal import log_gaussian_delta
@@ -42,7 +42,6 @@ class SampledGaussianLaw(Law):
     sigma: float
     side: Side
     has_characteristic: ClassVar[bool] = True
-    splits: ClassVar[bool] = True
     theorem: ClassVar[str] = (
         "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
     )
@@ -113,31 +112,8 @@ class SampledGaussianLaw(Law):
     def log_decay(self, theta: float, start: Floats) -> Floats:
         return self._kernel().log_decay(theta, start)
 
-    def split(self, level: float, ceiling: float, log_dropped: float) -> Jumps | None:
-        if self.side is Side.ADD:
-            return None
-        kernel = self._kernel()
-        start = -0.125 * math.ceil(8 * math.sqrt(2 * -log_dropped))
-        end = 0.5 / self.sigma
-        while kernel.mass_above(end) > 0 and math.log(kernel.mass_above(end)) > log_dropped:
-            end += 0.125
-        cut, top = (self._at(loss) for loss in (level, ceiling))
-        far = top < end
-        end = min(end, top)
-        dropped = 1.01 * (kernel.mass_below(start) + (0.0 if far else kernel.mass_above(end)))
-        masses = (kernel.mass_above(end), float(ndtr(-end))) if far else (0.0, 0.0)
-        if cut >= end:
-            return Jumps(SampledGaussianPiece(kernel, start, end, True), None, 0.0, *masses, dropped)
-        light = SampledGaussianPiece(kernel, start, cut, True)
-        heavy_mass = 1.01 * (kernel.mass_above(cut) - masses[0]) + 1e-12 * kernel.mass_above(cut)
-        return Jumps(light, SampledGaussianPiece(kernel, cut, end, False), heavy_mass, *masses, dropped)
-
-    def _at(self, loss: float) -> float:
-        """The s with log A(s) about ``loss``, moved up a little so that every loss beyond it is certainly above."""
-        if loss > 600:
-            return math.inf
-        w = math.log(math.expm1(loss) + self.rate) - math.log(self.rate)
-        return (self.sigma * w + 0.5 / self.sigma) * (1 + 1e-12) + 1e-12
+    def band(self, low: Edge | None, high: Edge | None) -> SampledGaussianBand | None:
+        return SampledGaussianBand(self._kernel(), low, high) if self.side is Side.REMOVE else None
 
     def spread(self, low: float, step: float, number: int) -> Spread | None:
         return spread(self._kernel(), low, step, number)

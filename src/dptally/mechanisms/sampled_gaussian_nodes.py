@@ -111,7 +111,8 @@ class SampledGaussianNodes:
         defect = np.exp(np.minimum(log_defect.min(axis=-1), 0.0))
         longest = max(abs(float(loss[0])), abs(float(loss[-1])))  # the loss is monotone in t
         furthest = max(float(t[0]) ** 2, float(t[-1]) ** 2)
-        rounding = len(t) + 8 + (4 + 4 * longest) * np.abs(zeta) + furthest + 4 * np.abs(k)
+        sloppy = 2 * math.sqrt(furthest) / self.scale + 2 / self.scale**2 - 2 * math.log(self.rate)  # of w: loss_error
+        rounding = len(t) + 8 + (4 + 4 * longest + sloppy) * np.abs(zeta) + furthest + 4 * np.abs(k)
         error = 2.2 * defect + 1e-18 + EPS * rounding
         return MomentTable(theta, k, error, first if self.remove else -first, second)
 

@@ -17,7 +17,6 @@ from dptally.law.adjacency import Side
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.mechanisms.gaussian import GaussianLaw
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
-from dptally.mechanisms.sampled_gaussian_piece import SampledGaussianPiece
 from dptally.numerics.complexes import log1p_complex
 from truth import GaussianPiece, SampledPiece, ball, gaussian_delta, mixture_delta, sampled_gaussian_delta
 from truth.balls import precision
@@ -286,42 +285,6 @@ def test_decay_bounds_phi_beyond_the_start(side: str) -> None:
                 assert abs(values[1] + 1.0) - errors[1] <= math.exp(log_bound), (sigma, rate, theta, u, beyond)
         informative += bool(bound[-1] < -0.1)
     assert informative >= 40
-
-
-@pytest.mark.parametrize("bulk", [True, False])
-def test_pieces_of_the_law(bulk: bool) -> None:
-    """Gauss-Legendre on a part: its moment against the ball of the integral, its decay against its own phi."""
-    draw = random.Random(54)
-    for _ in range(20):
-        sigma, rate = draw.uniform(0.5, 3.0), 10 ** draw.uniform(-4, -0.5)
-        kernel = SampledGaussianLaw(rate, sigma, Side.REMOVE)._kernel()
-        low, high = (-9.0, draw.uniform(1.0, 6.0)) if bulk else (draw.uniform(1.0, 4.0), 9.0)
-        theta = draw.uniform(0.05, 6.0)
-        piece = SampledGaussianPiece(kernel, low, high, bulk)
-        reach = 60.0
-        char = piece.characteristic(theta, reach, math.log(1e-14))
-        assert char is not None
-        values, errors = char.on_grid(reach / 4, 5)
-
-        def integrand(z: acb, w: acb, s: float = sigma, q: float = rate) -> acb:
-            a = 1 - ball(q) + ball(q) * (z / ball(s) - 1 / (2 * ball(s) ** 2)).exp()
-            return (-z * z / 2 + w * a.log()).exp() / (2 * arb.pi()).sqrt()
-
-        with precision(120):
-            total = acb.integral(lambda z, _: integrand(z, acb(1 + ball(theta))), low, high)  # noqa: B023
-            gap = abs(total.real.log() - ball(char.log_moment))
-            assert bool(gap <= ball(char.log_moment_error)), (sigma, rate, low, high, theta)
-            for k in (1, 4):
-                u = ball(reach / 4) * k
-                exact = acb.integral(lambda z, _: integrand(z, acb(1 + ball(theta), u)), low, high)  # noqa: B023
-                turned = exact / total * acb(0, -u * ball(char.centre)).exp() - 1
-                gap = abs(turned - acb(ball(float(values[k].real)), ball(float(values[k].imag))))
-                assert bool(gap <= ball(float(errors[k])) + ball(1e-14 * abs(char.centre) * reach))
-        for start in (2.0, 15.0):
-            bound = float(piece.log_decay(theta, np.array([start]))[0])
-            for beyond in (1.0, 1.7, 3.5):
-                at, error = char.on_grid(beyond * start, 2)
-                assert abs(at[1] + 1.0) - error[1] <= math.exp(bound)
 
 
 def test_log1p_complex_near_zero_and_near_minus_one() -> None:

@@ -1,22 +1,21 @@
-"""Golden: sums split by jumps contain rigorous truths, with and without a level, and agree with other routes."""
+"""Golden: sums cut by the size of the losses contain rigorous truths and agree with other routes."""
 
 from __future__ import annotations
 
 import math
 import random
 
+import mpmath as mp
 import pytest
 from flint import arb
 
-from dptally.accounting.certified import few_steps, inversion, jumps
+from dptally.accounting.certified import closed, few_steps, inversion, jumps, lattice
 from dptally.law import Composition
 from dptally.law.adjacency import Side
 from dptally.mechanisms.gaussian import GaussianLaw
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
 from truth import ball, sampled_gaussian_delta
 from truth.balls import precision
-
-LEVELS = {"whole": jumps.WHOLE, "split": (0.1, 0.3)}
 
 
 def sampled(sigma: float, rate: float, count: int, side: Side = Side.REMOVE) -> Composition:
@@ -31,9 +30,9 @@ def contains(low: float, high: float, delta: arb) -> bool:
 
 
 def test_delta_of_many_steps() -> None:
-    """Built at eps, and above it, where eps is away from the saddle; no split and two levels."""
+    """Built at eps, and above and below it, where eps is away from the saddle."""
     draw = random.Random(61)
-    answered = dict.fromkeys(LEVELS, 0)
+    answered = 0
     for _ in range(16):
         sigma, rate, count = draw.uniform(1.0, 2.5), draw.uniform(0.03, 0.15), round(draw.uniform(60, 400))
         composition = sampled(sigma, rate, count)
@@ -42,14 +41,33 @@ def test_delta_of_many_steps() -> None:
             truth = sampled_gaussian_delta(sigma, rate, count, epsilon, "remove", 14)
         except ArithmeticError:  # the balls would take too long
             continue
-        for name, levels in LEVELS.items():
-            for built in (epsilon, 1.1 * epsilon):
-                bound = inversion.chernoff_log_delta(composition, built)
-                for found in jumps.for_epsilon(composition, built, bound, levels):
-                    low, high, _ = found.log_delta(epsilon)
-                    assert contains(low, high, truth), (sigma, rate, count, epsilon, name)
-                    answered[name] += high - low < 1e-6
-    assert min(answered.values()) >= 10
+        for built in (epsilon, 1.1 * epsilon, 0.95 * epsilon):
+            bound = inversion.chernoff_log_delta(composition, built)
+            for found in jumps.for_epsilon(composition, built, bound):
+                low, high, _ = found.log_delta(epsilon)
+                assert contains(low, high, truth), (sigma, rate, count, epsilon, built)
+                answered += high - low < 1e-6
+    assert answered >= 10
+
+
+def test_two_steps_with_rare_large_losses() -> None:
+    """delta of two steps = E[delta of one step at eps - L], an integral in balls; epsilon there and back."""
+    draw = random.Random(65)
+    for _ in range(12):
+        sigma, rate = draw.uniform(0.4, 3.0), 10 ** draw.uniform(-4.5, -1)
+        composition = sampled(sigma, rate, 2)
+        log_delta = -draw.uniform(12, 60)
+        guess = inversion.chernoff_epsilon(composition, log_delta)
+        found = list(jumps.for_delta(composition, log_delta, guess))
+        assert found, (sigma, rate, log_delta)
+        low, high = inversion.epsilon(found[-1], (log_delta, log_delta))
+        assert 0 <= low <= high <= low * (1 + 1e-6), (sigma, rate, log_delta)
+        below = sampled_gaussian_delta(sigma, rate, 2, low, "remove", 12)
+        above = sampled_gaussian_delta(sigma, rate, 2, high, "remove", 12)
+        with precision(200):
+            target = ball(log_delta).exp()
+            assert bool(below >= target)
+            assert bool(above <= target)
 
 
 def test_epsilon_of_many_steps() -> None:
@@ -58,14 +76,13 @@ def test_epsilon_of_many_steps() -> None:
     target = (math.log(delta) - 1e-13, math.log(delta) + 1e-13)
     guess = inversion.chernoff_epsilon(composition, target[0])
     answered = 0
-    for levels in LEVELS.values():
-        for found in jumps.for_delta(composition, target[0], guess, levels):
-            low, high = inversion.epsilon(found, target)
-            assert 0 < low <= high < math.inf
-            with precision(200):
-                assert bool(sampled_gaussian_delta(sigma, rate, count, low, "remove", 16) >= ball(delta))
-                assert bool(sampled_gaussian_delta(sigma, rate, count, high, "remove", 16) <= ball(delta))
-            answered += 1
+    for found in jumps.for_delta(composition, target[0], guess):
+        low, high = inversion.epsilon(found, target)
+        assert 0 < low <= high < math.inf
+        with precision(200):
+            assert bool(sampled_gaussian_delta(sigma, rate, count, low, "remove", 16) >= ball(delta))
+            assert bool(sampled_gaussian_delta(sigma, rate, count, high, "remove", 16) <= ball(delta))
+        answered += 1
     assert answered
 
 
@@ -84,7 +101,7 @@ def test_routes_overlap_where_no_truth_is_at_hand() -> None:
         epsilon = 0.8 * guess
         log_bound = inversion.chernoff_log_delta(composition, epsilon)
         boxes = [(-math.inf, 0.0)]
-        for found in jumps.for_epsilon(composition, epsilon, log_bound, (0.1, math.inf)):
+        for found in jumps.for_epsilon(composition, epsilon, log_bound):
             boxes.append(found.log_delta(epsilon)[:2])
         straight = inversion.for_epsilon(composition, epsilon)
         if straight is not None:
@@ -98,45 +115,52 @@ def test_routes_overlap_where_no_truth_is_at_hand() -> None:
     assert compared >= 5
 
 
-def test_parts_of_a_split_law_make_up_the_whole() -> None:
-    """Masses under P of the light, heavy, far and dropped parts: together one."""
-    draw = random.Random(64)
-    for _ in range(60):
-        sigma, rate = draw.uniform(0.4, 4.0), 10 ** draw.uniform(-5, -0.3)
-        law = SampledGaussianLaw(rate, sigma, Side.REMOVE)
-        level = draw.uniform(0.01, 3.0)
-        parts = law.split(level, level + draw.uniform(0.1, 4.0), -draw.uniform(30, 200))
-        assert parts is not None
-        light = parts.light.characteristic(1e-9, 0.0, -30.0)
-        assert light is not None
-        total = math.exp(light.log_moment) + parts.far_mass
-        if parts.heavy is not None:
-            heavy = parts.heavy.characteristic(1e-9, 0.0, -30.0)
-            assert heavy is not None
-            total += math.exp(heavy.log_moment)
-            assert parts.heavy_mass >= math.exp(heavy.log_moment)
-        assert total == pytest.approx(1.0, abs=1e-7 + parts.dropped)
-        if parts.far_mass:
-            assert parts.far_mass_q < parts.far_mass
+def test_losses_that_decide_alone() -> None:
+    """One step, far beyond eps: P - e^eps Q is what the edge leaves of delta; the leak only widens the upper end."""
+    composition = sampled(1.0, 0.01, 1)
+    plan = jumps._Plan(composition, 0.5, -10.0)
+    assert plan.far is not None
+    low, high = plan.far.log_share(0.5)
+    assert low < high < low + 1e-9
+    assert plan.far.log_least(0.5) == pytest.approx(low, abs=1e-9)
+    assert high < float(closed.log_delta(composition.parts[0][0], 0.5)[1])
+    beyond = plan.far.log_share(5.0)  # they do not decide alone there: no lower end, and an upper one that holds
+    assert beyond[0] == -math.inf
+    assert beyond[1] >= high
+    assert jumps._Far([], 0.0, (-math.inf, -math.inf), (-math.inf, -math.inf)).log_share(1.0) == (-math.inf, -math.inf)
 
 
-def test_far_losses_that_leave_the_doubles_give_no_lower_end() -> None:
-    rest = jumps._Rest(1e-3, 1e-300, 1e9, -math.inf)
-    assert rest.log_far(5.0) == (-math.inf, pytest.approx(math.log(1e-3)))
-    beyond = jumps._Rest(1e-3, 1e-10, 4.0, -math.inf)
-    assert beyond.log_far(5.0)[0] == -math.inf
-    assert jumps._Rest(0.0, 0.0, 4.0, -math.inf).log_far(1.0) == (-math.inf, -math.inf)
-    inside = jumps._Rest(1e-3, 1e-10, 6.0, -math.inf).log_far(5.0)
-    assert inside[0] < math.log(1e-3 - math.exp(5.0) * 1e-10) < inside[1]
+def test_chances_of_at_least_one() -> None:
+    for p, n in ((1e-30, 3), (1e-18, 10**6), (1e-9, 1), (0.3, 7), (1.0, 2)):
+        exact = -mp.expm1(n * mp.log1p(-mp.mpf(p))) if p < 1 else mp.mpf(1)
+        assert jumps._log_some(math.log(p), n) == pytest.approx(float(mp.log(exact)), rel=1e-14, abs=1e-14)
+    assert jumps._log_any([-50.0, -51.0]) == pytest.approx(math.log(math.exp(-50) + math.exp(-51)))
+    assert jumps._log_any([math.log(0.5), math.log(0.5)]) == pytest.approx(math.log(0.75))
 
 
 def test_where_splitting_does_not_apply() -> None:
     add = sampled(1.0, 0.01, 5, Side.ADD)
-    assert list(jumps.for_epsilon(add, 0.01, -5.0)) == []
+    assert not jumps.applies(add)
     assert not jumps.applies(Composition.of([(GaussianLaw(1.0), 1)]))
-    two = [(SampledGaussianLaw(0.01, 1.0, Side.REMOVE), 2), (SampledGaussianLaw(0.02, 1.0, Side.REMOVE), 2)]
-    assert not jumps.applies(Composition.of(two))
     assert list(jumps.for_epsilon(sampled(1.0, 0.01, 2), math.inf, -5.0)) == []
+    assert list(jumps.for_delta(sampled(1.0, 0.01, 2), -5.0, math.inf)) == []
+
+
+def test_several_laws_are_cut_together() -> None:
+    """Two kinds of steps: the lattice shares the truth with the sum over sizes, which is the sharper one."""
+    draw = random.Random(66)
+    for _ in range(4):
+        laws = [SampledGaussianLaw(10 ** draw.uniform(-3.5, -1.5), draw.uniform(0.5, 1.5), Side.REMOVE) for _ in "ab"]
+        composition = Composition.of([(law, draw.randint(1, 6)) for law in laws])
+        log_delta = -draw.uniform(12, 40)
+        guess = inversion.chernoff_epsilon(composition, log_delta)
+        found = list(jumps.for_delta(composition, log_delta, guess))
+        assert found
+        low, high = inversion.epsilon(found[-1], (log_delta, log_delta))
+        assert 0 < low <= high <= low * (1 + 1e-6)
+        least, most = lattice.epsilon(composition, (log_delta, log_delta))
+        assert least <= high
+        assert low <= most
 
 
 def test_a_gaussian_beside_rare_jumps() -> None:

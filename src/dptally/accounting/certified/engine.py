@@ -40,12 +40,18 @@ __all__ = ["delta_interval", "epsilon_curve", "epsilon_interval"]
 
 def delta_interval(directions: Sequence[Composition], epsilon: float) -> Interval:
     """Certified bounds of delta(epsilon) for a plan given by its directions; the larger direction counts."""
-    return _larger([_delta(composition, epsilon) for composition in directions])
+    boxes: list[Interval] = []
+    for composition in directions:
+        boxes.append(_delta(composition, epsilon, max((box.lower for box in boxes), default=0.0)))
+    return _larger(boxes)
 
 
 def epsilon_interval(directions: Sequence[Composition], delta: float) -> Interval:
     """Certified bounds of the smallest epsilon >= 0 with delta(epsilon) <= delta; the larger direction counts."""
-    return _larger([_epsilon(composition, delta) for composition in directions])
+    boxes: list[Interval] = []
+    for composition in directions:
+        boxes.append(_epsilon(composition, delta, max((box.lower for box in boxes), default=0.0)))
+    return _larger(boxes)
 
 
 def epsilon_curve(directions: Sequence[Composition], counts: Sequence[int], delta: float) -> list[Interval]:
@@ -78,18 +84,20 @@ def _larger(intervals: list[Interval]) -> Interval:
     return Interval(max(box.lower for box in intervals), widest.upper, widest.method)
 
 
-def _delta(composition: Composition, epsilon: float) -> Interval:
+def _delta(composition: Composition, epsilon: float, floor: float = 0.0) -> Interval:
+    """Bounds of one direction's delta; a direction that is below ``floor`` need not be sharp."""
     p_low, p_high = infinity_mass(composition)
     if not composition.determined:
         answer = renyi.delta([composition], epsilon)
         return Interval(0.0, min(1.0, float(answer)), f"Renyi, upper bound only ({answer.theorem})")
-    low, high, method = _log_delta(composition, epsilon)
+    low, high, method = _log_delta(composition, epsilon, floor)
     lower = down(p_low + (down(math.exp(low), 4) if low > -740 else 0.0)) if low > -math.inf else p_low
     upper = up(p_high + up(math.exp(high), 4)) if high > -math.inf else p_high
     return Interval(min(1.0, max(0.0, lower, p_low)), min(1.0, upper), method)
 
 
-def _epsilon(composition: Composition, delta: float) -> Interval:
+def _epsilon(composition: Composition, delta: float, floor: float = 0.0) -> Interval:
+    """Bounds of one direction's epsilon; a direction that is below ``floor`` need not be sharp."""
     if not composition.parts:
         return Interval(0.0, 0.0, "nothing was run")
     if not composition.determined:
@@ -108,7 +116,7 @@ def _epsilon(composition: Composition, delta: float) -> Interval:
     if least < 0:
         low, _, method = _epsilon_finite(composition, (lower_target, lower_target))
         return Interval(low, math.inf, method)
-    low, high, method = _epsilon_finite(composition, (upper_target, lower_target))
+    low, high, method = _epsilon_finite(composition, (upper_target, lower_target), floor)
     return Interval(max(0.0, min(low, high)), max(0.0, high), method)
 
 
@@ -123,8 +131,11 @@ def _log_bounds(x: float) -> tuple[float, float]:
 # -- the finite part of one direction ------------------------------------------------------------------------------
 
 
-def _log_delta(composition: Composition, epsilon: float) -> tuple[float, float, str]:
-    """Certified bounds of log E[(1 - e^{eps - L})+; L < inf] and how they were found."""
+def _log_delta(composition: Composition, epsilon: float, floor: float) -> tuple[float, float, str]:
+    """Certified bounds of log E[(1 - e^{eps - L})+; L < inf] and how they were found.
+
+    Where the first route fails and Chernoff's bound is below ``floor`` that is answer enough.
+    """
     if not composition.parts:
         return -math.inf, (-math.inf if epsilon >= 0 else 0.0), "nothing was run"
     if epsilon >= composition.supremum:
@@ -132,7 +143,11 @@ def _log_delta(composition: Composition, epsilon: float) -> tuple[float, float, 
     if composition.steps == 1:
         return *closed.log_delta(composition.parts[0][0], epsilon), "closed form"
     low, high, method = -math.inf, 0.0, "Chernoff"
-    for route in _ROUTES:
+    for number, route in enumerate(_ROUTES):
+        if number == 1 and floor > 0:
+            bound = _chernoff_log_delta(composition, epsilon)
+            if bound < math.log(floor):
+                return -math.inf, bound, "Chernoff"
         for found_low, found_high, rate in _tried(route.log_delta(composition, epsilon)):
             if math.isnan(found_low) or math.isnan(found_high):
                 continue
@@ -143,8 +158,13 @@ def _log_delta(composition: Composition, epsilon: float) -> tuple[float, float, 
     return low, min(high, _chernoff_log_delta(composition, epsilon)), method
 
 
-def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -> tuple[float, float, str]:
-    """Certified bounds of the smallest eps >= 0 whose finite delta is at most a target inside ``log_target``."""
+def _epsilon_finite(
+    composition: Composition, log_target: tuple[float, float], floor: float = 0.0
+) -> tuple[float, float, str]:
+    """Certified bounds of the smallest eps >= 0 whose finite delta is at most a target inside ``log_target``.
+
+    Where the first route fails and Chernoff's bound is below ``floor`` that is answer enough.
+    """
     if log_target[0] == -math.inf:
         supremum = max(0.0, composition.supremum)
         if log_target[1] == -math.inf:
@@ -158,8 +178,12 @@ def _epsilon_finite(composition: Composition, log_target: tuple[float, float]) -
         return *closed.epsilon(composition.parts[0][0], log_target), "closed form"
     low, high, method = 0.0, max(0.0, composition.supremum), "Chernoff"
     for number, route in enumerate(_ROUTES):
-        if number == 1 and _log_delta_at_zero(composition) <= log_target[0]:  # asked only when the first route failed
-            return 0.0, 0.0, "delta exceeds the total variation"
+        if number == 1:  # asked only when the first route failed
+            if _log_delta_at_zero(composition) <= log_target[0]:
+                return 0.0, 0.0, "delta exceeds the total variation"
+            bound = _chernoff_epsilon(composition, log_target[0]) if floor > 0 else math.inf
+            if bound < floor:
+                return 0.0, bound, "Chernoff"
         for found_low, found_high in _tried(route.epsilon(composition, log_target)):
             if math.isnan(found_low) or math.isnan(found_high):
                 continue
@@ -185,9 +209,16 @@ def _basic(composition: Composition, log_target: tuple[float, float]) -> tuple[f
 
 
 def _log_delta_at_zero(composition: Composition) -> float:
-    """log of an upper bound of delta(0): total variation is subadditive under composition."""
+    """log of an upper bound of delta(0), the total variation: subadditive under composition; and by Pinsker's
+    inequality at most sqrt(KL / 2), where KL <= K(t) / t for every t > 0.
+    """
     total = math.fsum(n * math.exp(float(law.log_profile(np.zeros(1))[1][0])) for law, n in composition.parts)
-    return math.log(up(total, 4)) if total > 0 else -math.inf
+    bound = math.log(up(total, 4)) if total > 0 else -math.inf
+    if all(type(law).has_characteristic for law, _ in composition.parts):
+        rows = inversion.tabulate_at(composition.parts, np.geomspace(1e-3, 1.0, 7))
+        least = float(((rows.moment + rows.error) / rows.theta).min())
+        bound = min(bound, 0.5 * math.log(up(0.5 * least, 8)) + 1e-15) if math.isfinite(least) and least > 0 else bound
+    return bound
 
 
 def _tried(answers: Iterator[Answers]) -> Iterator[Answers]:
@@ -214,14 +245,19 @@ class _Route:
     epsilon: Callable[[Composition, tuple[float, float]], Iterator[tuple[float, float]]]
 
 
+def _worth(composition: Composition) -> int:
+    """How much work one plain contour is worth: less where rare large losses can be counted apart."""
+    return inversion.MOST_WORK // 10 if jumps.applies(composition) else inversion.MOST_WORK
+
+
 def _inversion_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
-    found = inversion.for_epsilon(composition, epsilon)
+    found = inversion.for_epsilon(composition, epsilon, _worth(composition))
     if found is not None:
         yield found.log_delta(epsilon)
 
 
 def _inversion_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
-    found = inversion.for_delta(composition, log_target[0])
+    found = inversion.for_delta(composition, log_target[0], _worth(composition))
     if found is not None:
         yield inversion.epsilon(found, log_target)
 
@@ -240,20 +276,6 @@ def _few_epsilon(composition: Composition, log_target: tuple[float, float]) -> I
     found = few_steps.for_delta(composition, log_target[0], _chernoff_epsilon(composition, log_target[0]))
     if found is not None:
         yield inversion.epsilon(found, log_target)
-
-
-def _whole_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
-    if jumps.applies(composition):
-        for found in jumps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon), jumps.WHOLE):
-            yield found.log_delta(epsilon)
-
-
-def _whole_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
-    if jumps.applies(composition):
-        for found in jumps.for_delta(
-            composition, log_target[0], _chernoff_epsilon(composition, log_target[0]), jumps.WHOLE
-        ):
-            yield inversion.epsilon(found, log_target)
 
 
 def _jumps_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
@@ -277,17 +299,13 @@ def _lattice_log_delta(composition: Composition, epsilon: float) -> Iterator[tup
 def _lattice_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
     from dptally.accounting.certified import lattice
 
-    low, high = lattice.epsilon(composition, log_target[0])
-    if log_target[1] > log_target[0]:
-        low = min(low, lattice.epsilon(composition, log_target[1])[0])
-    yield low, high
+    yield lattice.epsilon(composition, log_target)
 
 
 _ROUTES = (
     _Route("inversion", 1e-9, _inversion_log_delta, _inversion_epsilon),
-    _Route("inversion without the losses that decide alone", 1e-8, _whole_log_delta, _whole_epsilon),
+    _Route("inversion, split by jumps", 5e-7, _jumps_log_delta, _jumps_epsilon),
     _Route("lattice of deciding losses", 9e-7, _few_log_delta, _few_epsilon),
-    _Route("inversion, split by jumps", 1e-8, _jumps_log_delta, _jumps_epsilon),
     _Route("tilted lattice", 9e-7, _lattice_log_delta, _lattice_epsilon),
 )
 

@@ -1,22 +1,22 @@
-r"""Rare large losses ("big jumps"): split the heavy-tailed law and give every number of jumps its own tilt.
+r"""Rare large losses ("big jumps"): cut the law softly at several sizes of loss and give every size its own tilt.
 
-Where one rare loss carries all of delta no single tilt is good: the tilted law has two modes. Cut the law into a
-light part
-(losses below a level) and a heavy part; with n steps of it,
+Where one or a few rare losses carry delta no single tilt is good: the tilted law has several modes, one of them nearly
+an atom (no jump at all). Cut every law that can be cut at sizes x_0 < x_1 < ... < x_F by smooth edges; with
+W_j the law below x_j, as measures,
 
-    delta(eps) = sum over k of C(n, k) delta_k(eps),   delta_k = E[(1 - e^{eps - L})+; exactly k steps are heavy],
+    law^n = W_0^n + sum over j of (W_j^n - W_{j-1}^n) + (the rest: at least one loss above x_F),
 
-all terms nonnegative, and delta_k is the contour sum of n - k light and k heavy losses at a tilt of its own. Terms
-that do
-not matter are bounded by Chernoff's bound of the same parts, or by the probability of so many jumps, and count
-towards the
-upper end only. Any level is valid; the one whose Chernoff bounds are tightest is taken.
+all terms nonnegative, and delta(eps) is the sum of what they contribute. The term W_j^n - W_{j-1}^n (the largest loss
+is of size j) is a contour sum of its own tilt; its transform falls as fast as that of the losses between the two edges,
+which are smooth. A loss beyond x_F decides alone: its share is P - e^eps Q. The last term, W_0^n, is either
+negligible by Chernoff's bound or a sum of many small losses, for which the plain contour is made.
+Derivations: docs/certificates.md, "Soft edges".
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,43 +24,47 @@ import numpy as np
 from dptally.accounting.certified.inversion import (
     Inversion,
     Losses,
+    alias_period,
     invert,
     merged,
-    solve,
     tabulate_at,
 )
 from dptally.law import Composition
-from dptally.law.characteristic import Jumps, MomentTable, Transformable
+from dptally.law.characteristic import Band, Characteristic, Edge, MomentTable, Transformable
 from dptally.law.law import Floats
+from dptally.numerics.complexes import log1p_complex
 from dptally.numerics.rounding import EPS
 
-__all__ = ["WHOLE", "JumpSum", "applies", "for_delta", "for_epsilon"]
+__all__ = ["JumpSum", "applies", "for_delta", "for_epsilon"]
 
-WHOLE = (math.inf,)  # no split: only the losses that decide alone are taken out
-_LEVELS = (0.1, 0.03, 0.3, 0.01, 0.6, 2.0)  # of the estimated epsilon, in the order they are tried
-_NEGLIGIBLE = 25.0  # nats below delta at which a term is bounded instead of computed
-_MOST_JUMPS = 8
-_MARGIN = 1.15  # far jumps are those that exceed this many times the estimated epsilon whatever else happens
-_CHERNOFF_SLACK = 2.5  # nats by which Chernoff's bound typically exceeds delta; for estimates only
-_AROUND = np.exp([-0.15, -0.08, -0.04, -0.02, -0.01, 0.0, 0.01, 0.02, 0.04, 0.08, 0.15])
+_NEGLIGIBLE = 20.0  # nats below delta at which a term is bounded instead of computed
+_FIRST, _NEXT = 5.0, 7.0  # ratios of the sizes at which the law is cut
+_MOST_CUTS = 8
+_SLACK = 1.0  # nats by which Chernoff's bound nearly always exceeds delta
+_FAR_RHO, _FAR_DEPTH = 25.0, 8.0  # the edge of the losses that decide alone: how sharp, and how far beyond them
+_NEAR = 0.75  # a plan for one eps will do down to this share of it
+_MARGIN = 1.1  # they decide alone for every eps up to this many times the estimated one
+_RELATIVE = 1e-13  # what each truncation may cost, relative to the term
+_MOST_WORK = 40_000_000  # terms times nodes: about 0.15 s
+_SHARP = 1e-8  # relative width at which the plain contour below an edge will do
+_MOST_TERMS = 3000  # of the plain contour below an edge; with more another cut is better
+_AROUND = np.exp([-0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2])
+#: candidates for the end of a contour, in units of 1 / (width of the lower edge)
+_CUTS = np.concatenate((np.arange(1.0, 13.0), 13.0 * 1.25 ** np.arange(6.0)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """k jumps: the parts, the log of the number of ways, and K at a table of tilts."""
+    """W_j^n - W_{j-1}^n: for each law its count, the part below the lower edge and the part between the edges."""
 
-    parts: Losses
-    log_ways: float
-    table: MomentTable
-
-    def chernoff(self, epsilon: float) -> tuple[float, float]:
-        """(log of a bound of C(n, k) delta_k(eps), its tilt): (1 - e^{-x})+ <= e^{t x} t^t / (1 + t)^{1 + t}."""
-        bound = _chernoff(self.table, epsilon)
-        i = int(np.argmin(bound))
-        return self.log_ways + float(bound[i]), float(self.table.theta[i])
+    light: Losses
+    heavy: list[tuple[Transformable, int] | None]  # None for a law that is not cut
+    edge: Edge
+    table: MomentTable  # of log(M_j^n - M_{j-1}^n), upper bounds
 
 
 def _chernoff(table: MomentTable, epsilon: float) -> Floats:
+    """(1 - e^{-x})+ <= e^{t x} t^t / (1 + t)^{1 + t}."""
     t = table.theta
     log_c = t * np.log1p(1 / t) + np.log1p(t)
     rounding = 8 * EPS * (np.abs(table.moment) + t * abs(epsilon) + log_c)
@@ -68,64 +72,61 @@ def _chernoff(table: MomentTable, epsilon: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rest:
-    """What is not in any term: one or more far jumps, in closed form; and what was left out.
-
-    With one far jump the sum exceeds eps whatever the other steps lose, as long as eps <= ``valid``; then
-    E[(1 - e^{eps - L})+; far] = P(far) - e^eps Q(far), P(far) = 1 - (1 - p)^n and Q(far) likewise.
+class _Far:
+    """At least one loss beyond the last edge: E[(1 - e^{eps - L})+] = P - e^eps Q + E_Q[(e^eps - e^L)+], and the last
+    term, of losses that do not decide alone after all, is bounded by the edge.
     """
 
-    far: float
-    far_q: float
-    valid: float
-    log_left_out: float
+    parts: list[tuple[Band, int]]
+    least: float  # the sum of the least losses of all steps, rounded down
+    log_p: tuple[float, float]
+    log_q: tuple[float, float]
 
-    def log_far(self, epsilon: float) -> tuple[float, float]:
-        """Bounds of the log of the far jumps' share of delta.
+    def log_least(self, epsilon: float) -> float:
+        """log(P - e^eps Q), about."""
+        share = -math.expm1(min(0.0, self.log_q[0] + epsilon - self.log_p[0])) if self.parts else 0.0
+        return self.log_p[0] + math.log(share) if share > 0 else -math.inf
 
-        A normal tail at t is good to t^2 + 4 ulps, and t^2 <= -2 log Phi(-t). Where e^eps Q leaves the doubles only
-        0 <= share <= P is used.
-        """
-        if self.far == 0.0:
+    def log_share(self, epsilon: float) -> tuple[float, float]:
+        """Bounds of the log of the share of delta."""
+        if not self.parts:
             return -math.inf, -math.inf
-        sharp = epsilon <= min(self.valid, 690.0) and self.far_q > 1e-280
-        p, q = self.far, math.exp(epsilon) * self.far_q if sharp else 0.0
-        error = EPS * (160 + 8 * abs(math.log(max(self.far_q, 1e-320)))) * (p + q)
-        low = p - q - error if sharp else 0.0
-        high = p - q + error
-        return (math.log(low) if low > 0 else -math.inf), math.log(high)
+        top = self.log_p[1]
+        p_low, p_high = (math.exp(x - top) for x in self.log_p)
+        q_low, q_high = (math.exp(min(x + epsilon - top, 1.0)) for x in self.log_q)
+        leak = _log_sum([math.log(n) + band.log_mass_below(-1.0, epsilon - self.least) for band, n in self.parts])
+        blur = 8 * EPS * (2 + abs(epsilon) + abs(top) + abs(self.log_q[0]))
+        low = p_low - q_high - blur * (p_low + q_high)
+        high = min(p_high, max(0.0, p_high - q_low + math.exp(min(leak + epsilon - top, 1.0))))
+        high = min(1.0, high + blur * (p_high + q_high))
+        return (math.log(low) + top if low > 0 else -math.inf), math.log(high) + top
 
 
 @dataclass(frozen=True, slots=True)
 class JumpSum:
     """The computed terms and the bounds of the others; answers like an :class:`Inversion`."""
 
-    computed: tuple[tuple[float, Inversion], ...]  # log of the number of ways, contour
-    bounded: tuple[_Term, ...]
-    rest: _Rest
+    computed: tuple[Inversion, ...]
+    bounded: tuple[MomentTable, ...]
+    far: _Far
     saddle: float
 
     def estimate(self, epsilon: float) -> float:
         """log delta(eps), not a bound."""
-        return _log_sum(
-            [ways + found.estimate(epsilon) for ways, found in self.computed] + [self.rest.log_far(epsilon)[0]]
-        )
+        return _log_sum([found.estimate(epsilon) for found in self.computed] + [self.far.log_share(epsilon)[0]])
 
     def log_delta(self, epsilon: float) -> tuple[float, float, float]:
-        answers = [(ways, *found.log_delta(epsilon)) for ways, found in self.computed]
-        far_low, far_high = self.rest.log_far(epsilon)
-        lower = _log_sum([ways + low for ways, low, _, _ in answers] + [far_low])
-        bounds = [term.chernoff(epsilon)[0] for term in self.bounded]
-        upper = _log_sum([ways + high for ways, _, high, _ in answers] + bounds + [self.rest.log_left_out, far_high])
-        ways = 16 + 4 * max((abs(ways) for ways, _ in self.computed), default=0.0)
-        slack = 8 * EPS * (ways + abs(lower)) if math.isfinite(lower) else 0.0
-        weights = [math.exp(min(0.0, ways + high - upper)) for ways, _, high, _ in answers]
-        rate = (
-            sum(w * r for w, (_, _, _, r) in zip(weights, answers, strict=True)) / sum(weights)
-            if sum(weights) > 0
-            else 0.0
-        )
-        return lower - slack, min(0.0, upper + 8 * EPS * (ways + abs(upper))), rate
+        answers = [found.log_delta(epsilon) for found in self.computed]
+        far_low, far_high = self.far.log_share(epsilon)
+        lower = _log_sum([low for low, _, _ in answers] + [far_low])
+        bounds = [float(_chernoff(table, epsilon).min()) for table in self.bounded]
+        upper = _log_sum([high for _, high, _ in answers] + bounds + [far_high])
+        slack = 8 * EPS * (4 + abs(lower)) if math.isfinite(lower) else 0.0
+        weights = [math.exp(min(0.0, high - upper)) for _, high, _ in answers]
+        rate = sum(w * r for w, (_, _, r) in zip(weights, answers, strict=True))
+        if math.isfinite(far_high):  # d/d eps of P - e^eps Q
+            rate += math.exp(min(1.0, self.far.log_q[1] + epsilon - upper))
+        return lower - slack, min(0.0, upper + 8 * EPS * (4 + abs(upper))), rate
 
 
 def _log_sum(logs: list[float]) -> float:
@@ -136,147 +137,427 @@ def _log_sum(logs: list[float]) -> float:
     return top + math.log(math.fsum(math.exp(x - top) for x in logs))
 
 
-def _log_ways(n: int, k: int) -> float:
-    return math.fsum(math.log((n - i) / (i + 1)) for i in range(k))
-
-
 def applies(composition: Composition) -> bool:
-    """Exactly one law of the composition can be split, and all have characteristic functions."""
+    """Some law can be cut, and all have characteristic functions."""
+    edge = Edge(1.0, 10.0)
     parts = composition.parts
-    return all(type(law).has_characteristic for law, _ in parts) and sum(type(law).splits for law, _ in parts) == 1
+    return all(type(law).has_characteristic for law, _ in parts) and any(law.band(None, edge) for law, _ in parts)
 
 
-def for_delta(
-    composition: Composition, log_delta: float, guess: float, levels: Sequence[float] = _LEVELS
-) -> Iterator[JumpSum]:
-    """Split sums near the eps where delta(eps) is about exp(log_delta), likely the best first; ``guess``: a bound of
+def for_delta(composition: Composition, log_delta: float, guess: float) -> Iterator[JumpSum]:
+    """Split sums near the eps where delta(eps) is about exp(log_delta), likely the best last; ``guess``: a bound of
     that eps.
     """
-    for level in levels:
-        found = None
-        at, terms = _come_near(composition, level, log_delta, guess)
-        for _ in range(3):
-            if terms is None:
-                break
-            found = _build(at, *terms)
-            solved = None if found is None else solve(found, log_delta)
-            if solved is None or abs(solved - at) < 0.03 * at:
-                break
-            at = max(solved, 0.2 * at)
-            terms = _terms(composition, level * at, log_delta, at)
-        if found is not None:
-            yield found
-
-
-def _come_near(
-    composition: Composition, level: float, log_delta: float, guess: float
-) -> tuple[float, tuple[list[_Term], _Rest] | None]:
-    """An eps near the target from Chernoff's bounds, and its terms; the first guess may be too large by far."""
-    at, terms = guess, None
-    for _ in range(6):
-        terms = _terms(composition, level * at, log_delta, at)
-        if terms is None:
-            break
-        before, at = at, max(_solve(*terms, log_delta, guess), 0.02 * at)
-        if at > 0.7 * before:
-            break
-    return at, terms
-
-
-def for_epsilon(
-    composition: Composition, epsilon: float, log_guess: float, levels: Sequence[float] = _LEVELS
-) -> Iterator[JumpSum]:
-    """Split sums near this eps; ``log_guess``: an upper bound of log delta(eps)."""
-    for level in levels:
-        terms = _terms(composition, level * epsilon, log_guess - 5.0, epsilon)
-        found = None if terms is None else _build(epsilon, *terms)
-        if found is not None:
-            yield found
-
-
-def _terms(composition: Composition, level: float, log_delta: float, guess: float) -> tuple[list[_Term], _Rest] | None:
-    """One term for each number of jumps that can matter, and the log of what all else can add to delta."""
     if not 0 < guess < math.inf:
-        return None
-    theta = np.geomspace(0.3 / guess, max(60.0, -6 * log_delta) / guess, 32)
-    log_dropped = log_delta - _NEGLIGIBLE - math.log(composition.steps)
-    alone = len(composition.parts) == 1
-    pieces = []
-    for law, count in composition.parts:
-        ceiling = _MARGIN * guess - count * law.infimum if alone else math.inf
-        pieces.append((law, count, law.split(level, ceiling, log_dropped)))
-    heavy = [(count, jumps) for _, count, jumps in pieces if jumps is not None]
-    if not heavy:
-        return None
-    count, jumps = heavy[0]
-    if count * jumps.heavy_mass > 1.0:  # jumps must be rare
-        return None
-    others = [(law, n) for law, n, split in pieces if split is None]
-    light_table = tabulate_at([(jumps.light, 1)], theta)
-    other_table = tabulate_at(others, theta)
-    heavy_table = None if jumps.heavy is None else tabulate_at([(jumps.heavy, 1)], theta)
-    terms: list[_Term] = []
-    log_rest = -math.inf
-    for k in range(min(count, _MOST_JUMPS) + 1):
-        if k and (heavy_table is None or _log_mass(count, k, jumps) < log_dropped):
+        return
+    drift = -sum(n * law.infimum for law, n in composition.parts)
+    least = 1e-4 * drift if math.isfinite(drift) else 0.0  # an eps of zero is found from a little above
+    plan = _Plan(composition, guess, log_delta)
+    at = max(plan.likely(), least)
+    for _ in range(6):  # the first guess may be too large by far
+        if not 0 < at < _NEAR * plan.epsilon:
             break
-        terms.append(_term(count, k, jumps, others, light_table, heavy_table, other_table))
-        if not len(terms[-1].table.theta):
+        plan = _Plan(composition, at, log_delta)
+        at = max(plan.likely(), least)
+    for _ in range(4):
+        found = plan.build(at)
+        if found is None:
+            return
+        yield found
+        rate = found.log_delta(at)[2]
+        move = (found.estimate(at) - log_delta) / rate if rate > 0 else math.nan
+        # losses decide alone for somewhat larger eps, too
+        if not math.isfinite(move) or (-0.06 * at < move and at + move < 1.05 * plan.epsilon):
+            return
+        at = min(max(at + 1.02 * move, 0.2 * at), 3 * at)
+        plan = _Plan(composition, at, log_delta)
+
+
+def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> Iterator[JumpSum]:
+    """Split sums near this eps; ``log_guess``: an upper bound of log delta(eps)."""
+    if 0 < epsilon < math.inf:
+        found = _Plan(composition, epsilon, log_guess - 3.0).build(epsilon)
+        if found is not None:
+            yield found
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """All that is below an edge, its table, and the term between this edge and the next lower one."""
+
+    whole: Losses
+    table: MomentTable | None  # None above the last edge where no loss decides alone
+    cut: _Term | None  # None where no lower edge is needed, or none can be had
+
+    def log_size(self, epsilon: float) -> float:
+        """Chernoff's bound of the term, or of all below where that is less or there is no term; to steer by."""
+        tables = [self.table] if self.cut is None else [self.table, self.cut.table]
+        found = [float(_chernoff(t, epsilon).min()) for t in tables if t is not None and len(t.theta)]
+        return min(found, default=-math.inf)
+
+
+class _Plan:
+    """Where to cut a composition for one eps and about one delta."""
+
+    def __init__(self, composition: Composition, epsilon: float, log_delta: float) -> None:
+        self.composition, self.epsilon, self.log_delta = composition, epsilon, log_delta
+        self.far = self._far()
+        self._made: list[_Layer] = []
+        self._making = self._make()
+
+    def layers(self) -> Iterator[_Layer]:
+        """From the largest size down, made when asked for; the last one is negligible, or no smaller can be had."""
+        yield from self._made
+        for layer in self._making:
+            self._made.append(layer)
+            yield layer
+
+    def _make(self) -> Iterator[_Layer]:
+        least = self._least()
+        widest = self.epsilon - (least if math.isfinite(least) else 0.0)
+        theta = np.geomspace(0.05 / widest, max(60.0, -4 * self.log_delta) / self.epsilon, 40)
+        high, size = self._top(), widest / _FIRST
+        for _ in range(_MOST_CUTS):
+            whole: Losses = [] if high is None else self._below(high)
+            table = None if high is None else _finite(tabulate_at(whole, theta))
+            if table is not None and (not len(table.theta) or self._negligible(table, _NEAR * self.epsilon)):
+                yield _Layer(whole, table, None)
+                return
+            low = Edge(size, self._rho())
+            yield _Layer(whole, table, self._term(low, high, theta))
+            high, size = low, size / _NEXT
+
+    def _negligible(self, table: MomentTable, epsilon: float) -> bool:
+        return float(_chernoff(table, epsilon).min(initial=math.inf)) < self.log_delta - _NEGLIGIBLE
+
+    def likely(self) -> float:
+        """Where Chernoff's bounds of all terms, less what they exceed delta by at the least, take the target."""
+        low, high = 0.0, self.epsilon
+        layers = list(self.layers())
+        for _ in range(25):
+            middle = 0.5 * (low + high)
+            sizes = [layer.log_size(middle) - _SLACK for layer in layers]
+            if self.far is not None:
+                sizes.append(self.far.log_least(middle))
+            low, high = (middle, high) if _log_sum(sizes) > self.log_delta else (low, middle)
+        return high
+
+    def build(self, epsilon: float) -> JumpSum | None:
+        """Contours for the terms that matter at this eps, the plan's or one near it."""
+        if self.far is None:
             return None
-    if jumps.heavy is not None and len(terms) <= count:
-        log_rest = _log_mass(count, len(terms), jumps)
-    dropped = math.log(count) + math.log(jumps.dropped) if jumps.dropped > 0 else -math.inf
-    far, far_q = (-math.expm1(count * math.log1p(-mass)) for mass in (jumps.far_mass, jumps.far_mass_q))
-    return terms, _Rest(far, far_q, _MARGIN * guess, _log_sum([log_rest, dropped]) + 1e-9)
+        computed: list[Inversion] = []
+        bounded: list[MomentTable] = []
+        for layer in self.layers():
+            if layer.table is not None:
+                if not len(layer.table.theta):
+                    return None
+                if self._negligible(layer.table, epsilon):
+                    return self._sum(computed, [*bounded, layer.table], epsilon)
+                found = self._whole(layer.whole, layer.table, epsilon)
+                if found is not None:
+                    return self._sum([*computed, found], bounded, epsilon)
+            if layer.cut is None:
+                return None
+            if self._negligible(layer.cut.table, epsilon):
+                bounded.append(layer.cut.table)
+                continue
+            built = _contour(layer.cut, epsilon, self.log_delta)
+            if built is None:
+                return None
+            computed.append(built)
+        return None
 
+    def _sum(self, computed: list[Inversion], bounded: list[MomentTable], epsilon: float) -> JumpSum | None:
+        if self.far is None or not (computed or self.far.parts):
+            return None
+        return JumpSum(tuple(computed), tuple(bounded), self.far, epsilon)
 
-def _log_mass(count: int, k: int, jumps: Jumps) -> float:
-    """log of a bound of the probability of k or more jumps: C(n, k) p^k (union over the sets of k steps)."""
-    return _log_ways(count, k) + k * math.log(jumps.heavy_mass) if jumps.heavy_mass > 0 else -math.inf
+    def _rho(self) -> float:
+        """So sharp that of the bulk, at losses near the least, less than e^-36 delta counts as a jump."""
+        return math.sqrt(2 * (36.0 + math.log(self.composition.steps) - min(0.0, self.log_delta)))
 
+    def _least(self) -> float:
+        """The sum of the least losses of all steps."""
+        return sum(n * law.infimum for law, n in self.composition.parts)
 
-def _term(
-    count: int, k: int, jumps: Jumps, others: Losses, light: MomentTable, heavy: MomentTable | None, rest: MomentTable
-) -> _Term:
-    parts: list[tuple[Transformable, int]] = [(jumps.light, count - k)] if count > k else []
-    if jumps.heavy is not None and k:
-        parts.append((jumps.heavy, k))
-    parts.extend(others)
-    columns = []
-    for name in ("moment", "error", "first", "second"):
-        column: Floats = (count - k) * getattr(light, name) + getattr(rest, name)
-        columns.append(column + k * getattr(heavy, name) if heavy is not None and k else column)
-    keep = np.isfinite(columns).all(axis=0)
-    return _Term(parts, _log_ways(count, k), MomentTable(light.theta[keep], *(c[keep] for c in columns)))
+    def _top(self) -> Edge | None:
+        """The edge beyond which a loss decides alone, whatever the others are; None where the others are unbounded."""
+        least = self._least()
+        if not math.isfinite(least):
+            return None
+        rho = max(_FAR_RHO, self._rho() + 10.0)
+        return Edge((_MARGIN * self.epsilon - least) / (1 - _FAR_DEPTH / rho), rho)
 
+    def _below(self, edge: Edge) -> Losses:
+        return [(law.band(None, edge) or law, n) for law, n in self.composition.parts]
 
-def _solve(terms: list[_Term], rest: _Rest, log_delta: float, highest: float) -> float:
-    """Where Chernoff's bounds take the target, somewhat above where the sum does. Bisection on [0, highest]."""
-    low, high = 0.0, highest
-    for _ in range(30):
-        middle = 0.5 * (low + high)
-        sizes = [term.chernoff(middle)[0] for term in terms]
-        if _log_sum([*sizes, rest.log_far(middle)[0]]) > log_delta:
-            low = middle
-        else:
-            high = middle
-    return 0.5 * (low + high)
+    def _far(self) -> _Far | None:
+        """P and Q of at least one loss beyond the last edge: 1 - prod (1 - p_i)^n_i."""
+        parts: list[tuple[Band, int]] = []
+        edge = self._top()
+        if edge is None:
+            return _Far(parts, -math.inf, (-math.inf, -math.inf), (-math.inf, -math.inf))
+        logs: list[list[float]] = [[], [], [], []]
+        for law, n in self.composition.parts:
+            band = law.band(edge, None)
+            if band is None:
+                continue
+            parts.append((band, n))
+            for row, tilt in ((0, 0.0), (2, -1.0)):
+                char = band.characteristic(tilt, 0.0, -34.0)
+                if char is None:
+                    return None
+                for side, sign in ((0, -1.0), (1, 1.0)):
+                    logs[row + side].append(_log_some(char.log_moment + sign * char.log_moment_error, n))
+        ends = [_log_any(values) for values in logs]
+        blur = 32 * EPS * (4 + len(parts))
+        return _Far(
+            parts,
+            self._least() * (1 + 4 * EPS),
+            (ends[0] - blur * (1 + abs(ends[0])), ends[1] + blur * (1 + abs(ends[1]))),
+            (ends[2] - blur * (1 + abs(ends[2])), ends[3] + blur * (1 + abs(ends[3]))),
+        )
 
-
-def _build(epsilon: float, terms: list[_Term], rest: _Rest) -> JumpSum | None:
-    """Contours for the terms that matter at this eps."""
-    bounds = [term.chernoff(epsilon) for term in terms]
-    total = _log_sum([bound - _CHERNOFF_SLACK for bound, _ in bounds] + [rest.log_far(epsilon)[0]])
-    computed, bounded = [], []
-    for term, (bound, theta) in zip(terms, bounds, strict=True):
-        if bound < total - _NEGLIGIBLE:
-            bounded.append(term)
-            continue
-        fine = tabulate_at(term.parts, theta * _AROUND)
-        least = np.where(np.isfinite(fine.moment), _chernoff(fine, epsilon), np.inf)
-        at = tabulate_at(term.parts, fine.theta[[int(np.argmin(least))]])
-        found = invert(term.parts, merged(term.table, fine), at, epsilon) if np.isfinite(fine.moment).all() else None
+    def _whole(self, parts: Losses, table: MomentTable, epsilon: float) -> Inversion | None:
+        """The plain contour of the losses below an edge."""
+        bound = _chernoff(table, epsilon)
+        theta = float(table.theta[int(np.argmin(bound))])
+        fine = tabulate_at(parts, theta * _AROUND)
+        if not np.isfinite(fine.moment).all():
+            return None
+        best = int(np.argmin(_chernoff(fine, epsilon)))
+        row = MomentTable(*(getattr(fine, name)[[best]] for name in ("theta", "moment", "error", "first", "second")))
+        tilts = merged(table, fine)
+        theta, spread = float(row.theta[0]), float(row.second[0] + row.theta[0] ** -2)
+        log_size = -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread)
+        period = alias_period(tilts, theta, float(row.moment[0]), epsilon, log_size)
+        if not math.isfinite(period):
+            return None
+        last = np.array([_MOST_TERMS * 2 * math.pi / period])
+        if sum(n * float(law.log_decay(theta, last)[0]) for law, n in parts) - math.log(last[0]) > log_size - 24.0:
+            return None  # it would take too many terms
+        found = invert(parts, tilts, row, epsilon, most_work=_MOST_WORK // 8)
         if found is None:
             return None
-        computed.append((term.log_ways, found))
-    return JumpSum(tuple(computed), tuple(bounded), rest, epsilon) if computed else None
+        low, high, _ = found.log_delta(epsilon)
+        return found if high - low < _SHARP else None  # where the tilt suits rare jumps but they do not carry delta
+
+    def _term(self, low: Edge, high: Edge | None, theta: Floats) -> _Term | None:
+        light = self._below(low)
+        heavy: list[tuple[Transformable, int] | None] = []
+        for law, n in self.composition.parts:
+            band = law.band(low, high)
+            heavy.append(None if band is None else (band, n))
+        table = _difference(light, heavy, theta)
+        return _Term(light, heavy, low, table) if len(table.theta) else None
+
+
+def _log_some(log_p: float, n: int) -> float:
+    """log(1 - (1 - p)^n) up to a few ulps of the logarithms involved: log of (n p) where that is small."""
+    p = math.exp(min(log_p, 0.0))
+    if p >= 1.0:
+        return 0.0
+    exponent = n * math.log1p(-p) if p > 1e-17 else 0.0
+    if p <= 1e-17:
+        return log_p + math.log(n) if p * n < 1e-17 else math.log(-math.expm1(-p * n))
+    return math.log(-math.expm1(exponent))
+
+
+def _log_any(logs: list[float]) -> float:
+    """log(1 - prod (1 - e^x)) for independent events of these log-probabilities."""
+    if len(logs) == 1:
+        return logs[0]
+    if max(logs, default=-math.inf) < -40.0:
+        return _log_sum(logs)
+    return math.log(-math.expm1(math.fsum(math.log1p(-math.exp(min(x, -1e-17))) for x in logs)))
+
+
+def _finite(table: MomentTable) -> MomentTable:
+    columns = [table.theta, table.moment, table.error, table.first, table.second]
+    keep = np.isfinite(columns).all(axis=0)
+    return MomentTable(*(column[keep] for column in columns))
+
+
+def _difference(light: Losses, heavy: list[tuple[Transformable, int] | None], theta: Floats) -> MomentTable:
+    """log(prod (M_b + M_h)^n - prod M_b^n), rounded up, at the tilts where everything is finite."""
+    base = np.zeros_like(theta)
+    more = np.zeros_like(theta)
+    for (below, n), jump in zip(light, heavy, strict=True):
+        table = below.moment_table(theta)
+        base += n * (table.moment + table.error + 2 * EPS * np.abs(table.moment))
+        if jump is not None:
+            between = jump[0].moment_table(theta)
+            ratio = between.moment + between.error - table.moment + table.error
+            more += n * np.log1p(np.exp(np.minimum(ratio, 700.0))) * (1 + 8 * EPS)
+    moment = base + more + np.log(-np.expm1(-more))
+    moment += 16 * EPS * (len(light) + np.abs(base) + more)
+    zero = np.zeros_like(theta)
+    return _finite(MomentTable(theta, moment, zero, zero, zero))
+
+
+def _contour(term: _Term, epsilon: float, log_delta: float) -> Inversion | None:
+    """The contour of one term near its saddle for this eps; a term far below delta may be less sharp."""
+    bound = _chernoff(term.table, epsilon)
+    relative = _RELATIVE * math.exp(min(max(0.0, log_delta - float(bound.min())), 20.0))
+    middle = float(term.table.theta[int(np.argmin(bound))])
+    fine = _difference(term.light, term.heavy, middle * _AROUND)
+    tilts = merged(term.table, fine)
+    if len(fine.theta) < len(_AROUND):
+        return None
+    best = int(np.argmin(_chernoff(fine, epsilon)[1:-1])) + 1
+    theta = float(fine.theta[best])
+    gap = np.diff(fine.theta[best - 1 : best + 2])
+    slopes = np.diff(fine.moment[best - 1 : best + 2]) / gap
+    variance = max(0.0, float((slopes[1] - slopes[0]) / gap.mean()))
+    spread = variance + theta**-2 + (1 + theta) ** -2
+    log_size = -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread) - 2.0
+    period = alias_period(tilts, theta, float(fine.moment[best]), epsilon, log_size, relative)
+    if not math.isfinite(period):
+        return None
+    step = 2 * math.pi / period
+    log_cut = math.log(relative) + log_size
+    u = _CUTS / term.edge.width
+    decay = _log_decay(term, theta, u)
+    good = np.flatnonzero(decay - np.log(u) <= log_cut)
+    if not good.size:
+        return None
+    cut, log_tail = float(u[good[0]]), float(decay[good[0]])
+    number = math.ceil(cut / step) + 1
+    if number > _MOST_WORK // 100:
+        return None
+    built = _Pair.of(term, theta, step * number, math.log(1e-15) - math.log(sum(n for _, n in term.light)))
+    if built is None or number * built.size > _MOST_WORK:
+        return None
+    return built.assemble(theta, step, number, log_tail, tilts, epsilon)
+
+
+def _log_decay(term: _Term, theta: float, u: Floats) -> Floats:
+    """log of a bound of |G| / N beyond each u: |prod a^n - prod b^n| <= sum n |a - b| for |a|, |b| <= 1."""
+    total, common = np.full_like(u, -math.inf), np.zeros_like(u)
+    jumps = 0.0
+    for (law, n), jump in zip(term.light, term.heavy, strict=True):
+        if jump is None:
+            common += n * law.log_decay(theta, u)
+            continue
+        light, heavy = (part.moment_table(np.array([theta])) for part in (law, jump[0]))
+        ratio = float(heavy.moment[0] - light.moment[0])
+        error = float(heavy.error[0] + light.error[0])
+        jumps += n * math.log1p(math.exp(min(ratio - error, 700.0)))
+        share = ratio + error - float(np.logaddexp(0.0, ratio + error))
+        total = np.logaddexp(total, math.log(n) + share + jump[0].log_decay(theta, u))
+    if not jumps > 0:  # beyond the doubles
+        return np.zeros_like(u)
+    return np.asarray(np.minimum(total - math.log(-math.expm1(-jumps)) + 1e-9, 0.0) + common)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """For each law its count and the characteristic functions below the lower edge and between the edges."""
+
+    rows: list[tuple[int, Characteristic, Characteristic | None]]
+
+    @classmethod
+    def of(cls, term: _Term, theta: float, reach: float, log_tolerance: float) -> _Pair | None:
+        rows = []
+        for (below, n), jump in zip(term.light, term.heavy, strict=True):
+            light = below.characteristic(theta, reach, log_tolerance)
+            heavy = None if jump is None else jump[0].characteristic(theta, reach, -34.0)
+            if light is None or (jump is not None and heavy is None):
+                return None
+            rows.append((n, light, heavy))
+        return cls(rows)
+
+    @property
+    def size(self) -> int:
+        return sum(light.size + (0 if heavy is None else heavy.size) for _, light, heavy in self.rows)
+
+    def _jumps(self) -> float:
+        """S = sum of n log(1 + M_h / M_b): the expected number of jumps of the tilted law, about."""
+        return math.fsum(
+            n * math.log1p(math.exp(heavy.log_moment - light.log_moment))
+            for n, light, heavy in self.rows
+            if heavy is not None
+        )
+
+    def assemble(
+        self, theta: float, step: float, number: int, log_tail: float, tilts: MomentTable, epsilon: float
+    ) -> Inversion:
+        r"""G(u) / N at the nodes, G = prod a_i^n_i - prod b_i^n_i, a = b + h, N its value at u = 0.
+
+        G has nonnegative coefficients in b and h, so errors e_b, e_h of b and h cost at most
+        sum of n_i R_i (e_h + e_b D), with R_i the product of (\|b\| + \|h\|)^n with one factor i less, and
+        D = 1 - prod (\|b\| / (\|b\| + \|h\|))^n, all taken at \|b\| + e_b, \|h\| + e_h and relative to prod M_a^n.
+        """
+        u = step * np.arange(number)
+        log_b = np.zeros(number, dtype=np.complex128)
+        jumps = np.zeros(number, dtype=np.complex128)
+        log_modulus, log_kept, relative, drift = np.zeros((4, number))
+        costs = []
+        log_moment, centre = [], []
+        for n, light, heavy in self.rows:
+            minus_one, light_error = light.on_grid(step, number)
+            log_phi = log1p_complex(minus_one)
+            log_phi.real = np.maximum(log_phi.real, -300.0)  # where phi vanishes; the difference joins the error
+            phi = np.exp(log_phi.real)
+            light_error = light_error + 1e-130
+            log_b += n * log_phi
+            logs = np.abs(log_phi.real) + np.abs(log_phi.imag) + np.abs(minus_one)
+            relative += n * (20 + len(self.rows)) * EPS * logs
+            ratio = 0.0 if heavy is None else math.exp(heavy.log_moment - light.log_moment)
+            share = 1.0 / (1.0 + ratio)
+            b = share * (phi * (1 + light.log_moment_error) + light_error)
+            b_error = share * (light_error + 1.01 * phi * light.log_moment_error)
+            h, h_error = np.zeros(number), np.zeros(number)
+            if heavy is not None:
+                minus_one, heavy_error = heavy.on_grid(step, number)
+                value = 1.0 + minus_one
+                size = np.abs(value)
+                turned = value * np.exp(1j * ((heavy.centre - light.centre) * u))
+                rho = ratio * turned / phi * np.exp(-1j * log_phi.imag)
+                grown = log1p_complex(rho)
+                jumps += n * grown
+                drift += n * 16 * EPS * np.abs(grown)
+                blur = heavy.log_moment_error + 40 * EPS + 6 * EPS * u * (abs(heavy.centre) + abs(light.centre))
+                blur = blur + 4 * EPS * (abs(heavy.log_moment) + abs(light.log_moment))
+                h_error = ratio * share * (heavy_error + 1.01 * size * blur)
+                h = ratio * share * size + h_error
+            modulus = b + h
+            log_modulus += n * np.log(np.maximum(modulus, 1e-150))
+            log_kept += n * np.log1p(h / np.maximum(b, 1e-150))
+            costs.append((n, modulus, b_error, h_error))
+            log_moment.append(n * light.log_moment)
+            centre.append(n * light.centre)
+        total = self._jumps()
+        norm = -math.expm1(-total)
+        many = np.exp(log_b + jumps - total) - np.exp(log_b - total)
+        few = np.exp(log_b - total) * np.expm1(np.where(jumps.real > 1.0, 0.0, jumps))
+        g = np.where(jumps.real > 1.0, many, few) / norm
+        d = -np.expm1(-log_kept)
+        log_modulus = np.minimum(log_modulus, 0.7)  # it exceeds zero by rounding only
+        error = np.abs(g) * relative + np.exp(log_modulus) * drift / norm
+        for n, modulus, b_error, h_error in costs:
+            error += n * np.exp(log_modulus) / np.maximum(modulus, 1e-150) * (h_error + b_error * d) / norm
+        error = np.where(log_modulus < 0.7, np.minimum(error * 1.01, 2.0), 2.0)  # G is at most N
+        z = theta + 1j * u
+        kernel = 1.0 / (z * (z + 1))
+        kernel[0] *= 0.5
+        weight = np.abs(kernel)
+        size = np.abs(g)
+        centre_size = sum(abs(x) for x in centre)
+        logs = np.abs(log_b.real) + 2 * np.abs(log_b.imag) + 2 * np.abs(jumps)
+        rounding = error + EPS * size * (number + 40 + logs + 4 * u * centre_size)
+        log_n = [*log_moment, total, math.log(norm)]
+        return Inversion(
+            theta=theta,
+            log_moment=math.fsum(log_n),
+            log_moment_error=8 * EPS * (1 + sum(abs(x) for x in log_n)) + 16 * EPS * total * len(self.rows),
+            centre=math.fsum(centre),
+            step=step,
+            terms=np.asarray(g * kernel, dtype=np.complex128),
+            noise=float(step / math.pi * np.dot(weight, rounding)) * 1.02,
+            phase_noise=float(step / math.pi * np.dot(weight * size, 4 * EPS * u)) * 1.02,
+            tail=math.exp(log_tail) / (math.pi * float(u[-1])) * 1.02,
+            tilts=tilts,
+            saddle=epsilon,
+        )

@@ -1,0 +1,142 @@
+"""Golden: bands of a sampled Gaussian between soft edges against integrals in balls; laws: they add up."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from flint import acb, arb
+
+from dptally.law.characteristic import Edge
+from dptally.mechanisms.sampled_gaussian_band import SampledGaussianBand
+from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes
+from truth import ball
+from truth.balls import precision
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """As in the engine: intermediate infinities are meant."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def transform(band: SampledGaussianBand, theta: float, u: float) -> acb:
+    """The integral of e^{(theta + iu) L} over the band and -12 < t < 25, in balls."""
+    q, s = ball(band.kernel.rate), ball(band.kernel.scale)
+    order = acb(1 + ball(theta), ball(u))
+
+    def below(edge: Edge, lam: acb) -> acb:
+        return (ball(edge.rho) * (lam / ball(edge.at) - 1) / arb(2).sqrt()).erfc() / 2
+
+    def density(t: acb, _: object) -> acb:
+        lam = (1 + q / (1 - q) * (t / s - 1 / (2 * s * s)).exp()).log()
+        window = acb(1) if band.high is None else below(band.high, lam)
+        if band.low is not None:
+            window -= below(band.low, lam)
+        return window * (order * (lam + (1 - q).log()) - t * t / 2).exp() / (2 * arb.pi()).sqrt()
+
+    with precision(160):
+        return acb.integral(density, -12, 25)
+
+
+def bands(draw: random.Random) -> tuple[SampledGaussianBand, float]:
+    """A band whose edges lie where the law has mass, and a tilt that suits it."""
+    kernel = SampledGaussianNodes(10 ** draw.uniform(-4, -0.7), draw.uniform(0.5, 4.0), True)
+    size = 10 ** draw.uniform(-2, 0.5)
+    rho = draw.uniform(9, 14)
+    low, high = Edge(size, rho), Edge(size * draw.uniform(4, 8), rho + draw.uniform(0, 12))
+    shape = draw.choice([(None, low), (low, high), (high, None)])
+    return SampledGaussianBand(kernel, *shape), draw.uniform(0, 4) / size
+
+
+def test_moments_and_characteristic_functions() -> None:
+    draw = random.Random(71)
+    checked = 0
+    while checked < 24:
+        band, theta = bands(draw)
+        u = draw.uniform(0.2, 3.0) * (1.0 + theta)
+        built = band.characteristic(theta, u, -32.0)
+        if built is None or built.log_moment < -60:
+            continue
+        largest = built.centre + float(built.losses[-1]) - math.log1p(-band.kernel.rate)
+        if not 0 < largest < 30 or float(band.position(np.array([largest]))[0]) > 20:
+            continue  # beyond the range of the reference
+        whole, turned = transform(band, theta, 0.0).real, transform(band, theta, u)
+        minus_one, error = built.on_grid(u, 2)
+        table = band.moment_table(np.array([theta]))
+        with precision(160):
+            assert bool(abs(whole.log() - ball(built.log_moment)) <= ball(built.log_moment_error))
+            phi = turned / whole * acb(0, -ball(u) * ball(built.centre)).exp() - 1
+            gap = abs(phi - acb(ball(float(minus_one[1].real)), ball(float(minus_one[1].imag))))
+            assert bool(gap <= ball(float(error[1])))
+            assert bool(abs(whole.log() - ball(float(table.moment[0]))) <= ball(float(table.error[0])))
+        assert error[1] < 1e-8
+        checked += 1
+
+
+def test_bands_add_up_to_the_law() -> None:
+    """With theta = 0 their masses under P, with theta = -1 those under Q: together one."""
+    draw = random.Random(72)
+    for _ in range(60):
+        kernel = SampledGaussianNodes(10 ** draw.uniform(-5, -0.1), draw.uniform(0.3, 6.0), True)
+        size, rho = 10 ** draw.uniform(-3, 0.7), draw.uniform(9, 15)
+        low, high = Edge(size, rho), Edge(7 * size, rho + 10)
+        for theta in (0.0, -1.0):
+            total, error = 0.0, 0.0
+            for edges in ((None, low), (low, high), (high, None)):
+                built = SampledGaussianBand(kernel, *edges).characteristic(theta, 0.0, -34.0)
+                if built is not None:  # where there is nothing to speak of
+                    total += math.exp(built.log_moment)
+                    error += math.exp(built.log_moment) * built.log_moment_error
+            assert total == pytest.approx(1.0, abs=error + 1e-15)
+            assert error < 1e-11
+
+
+def test_decay_bounds_every_later_frequency() -> None:
+    draw = random.Random(73)
+    sharp = 0
+    for _ in range(80):
+        band, theta = bands(draw)
+        edge = band.low or band.high
+        assert edge is not None
+        start = np.array([draw.uniform(0.3, 6.0) / edge.width])
+        bound = float(band.log_decay(theta, start)[0])
+        assert bound <= 0.0
+        built = band.characteristic(theta, 4 * float(start[0]), -34.0)
+        if built is None:
+            continue
+        for factor in (1.0, 1.01, 1.3, 2.0, 3.7):
+            minus_one, error = built.on_grid(factor * float(start[0]), 2)
+            size = abs(1.0 + minus_one[1]) - error[1]
+            assert size <= math.exp(bound) * (1 + 1e-12)
+        sharp += bound < -2.0
+    assert sharp >= 15
+
+
+def test_mass_below_a_loss_is_bounded_above() -> None:
+    draw = random.Random(74)
+    for _ in range(20):
+        kernel = SampledGaussianNodes(10 ** draw.uniform(-2, -1), draw.uniform(0.5, 1.5), True)
+        edge = Edge(draw.uniform(0.2, 1.0), 25.0)
+        band = SampledGaussianBand(kernel, edge, None)
+        whole = band.characteristic(-1.0, 0.0, -30.0)
+        assert whole is not None
+        assert band.log_mass_below(-1.0, 200.0) >= whole.log_moment - 1e-9
+        last = -math.inf
+        for share in (0.3, 0.6, 0.9, 1.1):
+            now = band.log_mass_below(-1.0, share * edge.at)
+            assert now >= last
+            last = now
+        assert band.log_mass_below(-1.0, 0.6 * edge.at) < whole.log_moment - 8
+        assert band.log_mass_below(-1.0, 0.0) == -math.inf
+
+
+def test_tilts_out_of_reach_are_infinite() -> None:
+    kernel = SampledGaussianNodes(0.01, 0.01, True)
+    table = SampledGaussianBand(kernel, Edge(5.0, 10.0), None).moment_table(np.array([1e-6, 1e6]))
+    assert math.isinf(table.moment[1])
+    assert SampledGaussianBand(kernel, Edge(5.0, 10.0), None).characteristic(1e6, 0.0, -30.0) is None
