@@ -133,7 +133,7 @@ def one_step(draw: Draw) -> Result:
 def one_step_others(draw: Draw) -> Result:
     kind, side = draw.randrange(5), draw.randrange(2)
     if kind == 0:
-        sigma, rate = log_uniform(draw, 0.2, 8), log_uniform(draw, 1e-6, 0.999)
+        sigma, rate = log_uniform(draw, 0.2, 20), log_uniform(draw, 1e-6, 0.999)
         delta_of = profile_of(SampledReplaceLoss(sigma, rate))
         return asked(draw, dp.dpsgd(sigma, rate, 1, dp.REPLACE), delta_of, 3 * rate / sigma)
     if kind == 1:

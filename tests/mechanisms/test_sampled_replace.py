@@ -219,6 +219,16 @@ def test_gaussian_moment_is_symmetric() -> None:
     assert np.isfinite(law.log_moment(np.array([1e4]))).all()
 
 
+@pytest.mark.parametrize("sigma", [1e-60, 0.7, 9.0, 13.865196555674789, 20.0, 1e6, 1e130])
+@pytest.mark.parametrize("q", [1e-100, 1.4743762364035744e-05, 0.999])
+def test_losses_near_the_end_of_the_doubles(q: float, sigma: float) -> None:
+    """No loss overflows: where its position leaves the doubles the profile is bounded by an earlier one."""
+    law = SampledReplaceGaussianLaw(q, sigma)
+    lower, upper = law.log_profile(np.array([0.0, 1.0, 1e50, 1e300, 1.7e308]))
+    assert (lower <= upper).all() and (np.diff(upper) <= 0).all()
+    assert (law.tail(np.array([-1.7e308, 1.7e308])) == [1.0, 0.0]).all()
+
+
 def test_gaussian_distribution() -> None:
     law = SampledReplaceGaussianLaw(0.3, 0.8)
     losses = np.linspace(-12, 14, 200001)

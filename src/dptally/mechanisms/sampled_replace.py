@@ -127,9 +127,15 @@ class SampledReplaceGaussianLaw(Law):
     def infimum(self) -> float:
         return -math.inf
 
+    @property
+    def _furthest(self) -> float:
+        """The loss at s = 1e150, about: beyond, s^2 leaves the doubles, and log delta is below -1e299."""
+        m = 1.0 / self.sigma
+        return 1e150 * m + m * m
+
     def _position(self, loss: Floats) -> Floats:
         """The s with l(s) = loss: Newton's method kept inside a bracket."""
-        target, m = np.abs(loss), 1.0 / self.sigma
+        target, m = np.minimum(np.abs(loss), self._furthest), 1.0 / self.sigma
         # l(s) >= log A(s) >= log q + s m - m^2/2 for s >= 0
         low, high = np.zeros_like(target), (target - math.log(self.rate)) / m + 0.5 * m
         s = 0.5 * high
@@ -139,7 +145,7 @@ class SampledReplaceGaussianLaw(Law):
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 newton = s - (value - target) / slope
             inside = (newton > low) & (newton < high)
-            following = np.where(inside, newton, 0.5 * (low + high))
+            following = np.where(inside, newton, low + 0.5 * (high - low))
             done = np.abs(following - s) <= 2 * EPS * s
             s = following
             if done.all():
@@ -164,9 +170,11 @@ class SampledReplaceGaussianLaw(Law):
         raise ArithmeticError(f"no bracket for the threshold of {self!r} at epsilon {epsilon}")
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        size = np.abs(epsilon)
+        # delta falls with eps, so what bounds it at the furthest loss bounds it beyond
+        size = np.minimum(np.abs(epsilon), self._furthest)
         low, high = self._enclosed(size)
         lower, upper = self._log_sum(high, size, -1), self._log_sum(low, size, 1)
+        lower = np.where(np.abs(epsilon) > size, -np.inf, lower)
         if not (epsilon < 0).any():
             return lower, upper
         return mirrored(epsilon, lower, -1), mirrored(epsilon, upper, 1)

@@ -118,7 +118,6 @@ def one_step(family: str, draw: random.Random) -> tuple[Composition, DeltaOf, fl
         plan = dp.dpsgd(sigma, rate, 1).directions()[side]
         return plan, lambda e: one_step_delta(sigma, rate, e, direction), scale
     if family == "replace":
-        sigma = min(sigma, 8.0)
         plan = dp.dpsgd(sigma, rate, 1, dp.REPLACE).directions()[0]
         return plan, profile_of(SampledReplaceLoss(sigma, rate)), rate / sigma
     scale, rate = log_uniform(draw, 0.2, 30), log_uniform(draw, 1e-4, 1)
