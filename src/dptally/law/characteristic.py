@@ -141,7 +141,7 @@ class NodeCharacteristic(Characteristic):
     def size(self) -> int:
         return len(self.losses)
 
-    def _slope_error(self) -> float:
+    def slope_error(self) -> float:
         """c with |computed - exact node sum| <= c u: rounding of weights, losses and of the sum itself.
 
         |e^{iux} - 1| <= u |x|, so a relative weight error d_j costs u d_j w_j |x_j|, and its mean once more because the
@@ -165,7 +165,7 @@ class NodeCharacteristic(Characteristic):
         sums = _product(large, weighted)
         sums += (large @ self.weights)[:, None] + weighted.sum(axis=1)[None, :]
         u = step * np.arange(number)
-        error = np.asarray(self.defect + self._slope_error() * u, dtype=np.float64)
+        error = np.asarray(self.defect + self.slope_error() * u, dtype=np.float64)
         return sums.ravel()[:number], error
 
 

@@ -5,10 +5,10 @@ were
 needed their certified intervals are intersected:
 
     closed form                  one step: the law's own profile (closed.py)
-    inversion                    smooth losses: one contour sum (inversion.py), next without the losses that decide
-                                 alone (jumps.py)
-    lattice of deciding losses   few steps of one law, rare large losses included (few_steps.py)
-    inversion, split by jumps    many steps, one rare large loss carries delta (jumps.py)
+    inversion                    smooth losses: one contour sum (inversion.py)
+    inversion, split by jumps    rare large losses: a contour for every size of loss (jumps.py)
+    smoothed inversion           different laws with point masses: a contour with a little noise (smoothing.py)
+    lattice of deciding losses   few steps of one law (few_steps.py)
     tilted lattice               anything with a profile (lattice.py)
     Chernoff                     always: delta(eps) <= c(t) exp(K(t) - t eps), c(t) = t^t / (1 + t)^(1 + t)
 
@@ -27,11 +27,11 @@ from typing import TypeVar
 import numpy as np
 
 from dptally.accounting import renyi
-from dptally.accounting.certified import closed, inversion, jumps
+from dptally.accounting.certified import closed, inversion, jumps, smoothing
 from dptally.accounting.moments import infinity_mass, log_moment_upper
 from dptally.interval import Interval
 from dptally.law import Composition
-from dptally.numerics.rounding import down, up
+from dptally.numerics.rounding import EPS, down, up
 
 Answers = TypeVar("Answers")
 
@@ -181,6 +181,9 @@ def _epsilon_finite(
         if number == 1:  # asked only when the first route failed
             if _log_delta_at_zero(composition) <= log_target[0]:
                 return 0.0, 0.0, "delta exceeds the total variation"
+            low = max(low, _near_the_largest(composition, log_target[1]))
+            if high - low <= 1e-9 * high:
+                return low, high, "the largest possible loss"
             bound = _chernoff_epsilon(composition, log_target[0]) if floor > 0 else math.inf
             if bound < floor:
                 return 0.0, bound, "Chernoff"
@@ -206,6 +209,27 @@ def _basic(composition: Composition, log_target: tuple[float, float]) -> tuple[f
         parts = [n * closed.epsilon(law, (share, share))[1] for law, n in composition.parts]
     total = math.fsum(parts) if all(math.isfinite(part) for part in parts) else math.inf
     return alone, up(total, 4) if math.isfinite(total) else math.inf
+
+
+def _near_the_largest(composition: Composition, log_delta: float) -> float:
+    """A lower bound of eps from steps that all lose nearly the most they can; 0 where losses are unbounded.
+
+    For x below the largest loss s of a step, p(x) = P(L > x) >= delta_1(x) / (1 - e^{x - s}); so with X the sum of the
+    x, delta(eps) >= prod p(x) (1 - e^{eps - X}), which exceeds the target up to X + log(1 - target / prod p(x)).
+    """
+    if not 0 < composition.supremum < math.inf or any(law.supremum <= 0 for law, _ in composition.parts):
+        return 0.0
+    short = np.geomspace(1e-12, 0.5, 24)
+    reached, log_p = np.zeros((2, len(short)))
+    with np.errstate(all="ignore"):
+        for law, n in composition.parts:
+            x = law.supremum * (1 - short)
+            most = up(law.supremum, 4) * (1 + 4 * EPS) - x  # the law has rounded its largest loss itself
+            log_p += n * (law.log_profile(x)[0] - np.log(-np.expm1(-most)) - 8 * EPS)
+            reached += n * x
+        ratio = np.exp(log_delta - log_p + 16 * EPS * (1 + np.abs(log_p) + abs(log_delta)))
+        bounds = (reached + np.log1p(-ratio)) - 8 * EPS * (len(composition.parts) + 4) * reached
+    return float(np.nanmax(np.where(ratio < 0.999, bounds, 0.0), initial=0.0))
 
 
 def _log_delta_at_zero(composition: Composition) -> float:
@@ -262,6 +286,18 @@ def _inversion_epsilon(composition: Composition, log_target: tuple[float, float]
         yield inversion.epsilon(found, log_target)
 
 
+def _smoothed_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+    found = smoothing.for_epsilon(composition, epsilon) if smoothing.applies(composition) else None
+    if found is not None:
+        yield found.log_delta(epsilon)
+
+
+def _smoothed_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    found = smoothing.for_delta(composition, log_target[0]) if smoothing.applies(composition) else None
+    if found is not None:
+        yield inversion.epsilon(found, log_target)
+
+
 def _few_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
     from dptally.accounting.certified import few_steps  # loads scipy.fft: only when it is needed
 
@@ -305,6 +341,7 @@ def _lattice_epsilon(composition: Composition, log_target: tuple[float, float]) 
 _ROUTES = (
     _Route("inversion", 1e-9, _inversion_log_delta, _inversion_epsilon),
     _Route("inversion, split by jumps", 5e-7, _jumps_log_delta, _jumps_epsilon),
+    _Route("smoothed inversion", 9e-7, _smoothed_log_delta, _smoothed_epsilon),
     _Route("lattice of deciding losses", 9e-7, _few_log_delta, _few_epsilon),
     _Route("tilted lattice", 9e-7, _lattice_log_delta, _lattice_epsilon),
 )

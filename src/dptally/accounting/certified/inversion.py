@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dptally.law import Composition
+from dptally.law import Composition, Law
 from dptally.law.characteristic import Characteristic, MomentTable, Transformable
 from dptally.numerics.complexes import log1p_complex
 from dptally.numerics.rounding import EPS
@@ -28,7 +28,7 @@ from dptally.numerics.rounding import EPS
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-__all__ = ["MOST_WORK", "Inversion", "epsilon", "for_delta", "for_epsilon", "invert"]
+__all__ = ["MOST_WORK", "Aliasing", "Inversion", "epsilon", "for_delta", "for_epsilon", "invert"]
 
 Losses = Sequence[tuple[Transformable, int]]
 
@@ -39,6 +39,40 @@ _MOST_TERMS = 1 << 17
 _FAIR = 8.0  # nats by which the tail may exceed its share where phi stops decaying: 3e-11 of delta
 _HOPELESS = 14.0  # nats by which the tail may exceed its share before another method is better
 MOST_WORK = 30_000_000  # terms times nodes: about 0.1 s
+
+
+@dataclass(frozen=True, slots=True)
+class Aliasing:
+    """What the other terms of Poisson's sum add up to, at most.
+
+    The sum over m != 0 of h(eps + mP), by delta(x) <= e^{K(s) - s x}: s > theta for m > 0 and 0 <= s < theta for m < 0.
+    """
+
+    above: tuple[Floats, Floats]  # gaps s - theta > 0, and the log of the bound at eps = 0
+    below: tuple[Floats, Floats]  # gaps theta - s > 0, likewise
+
+    @classmethod
+    def of(cls, tilts: MomentTable, theta: float, log_least: float, step: float) -> Aliasing:
+        """``log_least``: a lower bound of K(theta); ``step``: 2 pi over the period."""
+        period = 2 * math.pi / step
+        gap = tilts.theta - theta
+        gain = tilts.moment + tilts.error - log_least
+        right, left = gap > 0, gap < 0
+        sides = []
+        for gaps, gains in (
+            (gap[right], gain[right]),
+            (np.append(-gap[left], theta), np.append(gain[left], -log_least)),
+        ):
+            fall = gaps * period
+            sides.append((gaps, gains - fall - np.log(-np.expm1(-fall))))
+        return cls(*sides)
+
+    def bound(self, epsilon: float) -> float:
+        if not self.above[0].size:
+            return math.inf
+        right = float((self.above[1] - epsilon * self.above[0]).min())
+        left = float((self.below[1] + epsilon * self.below[0]).min())
+        return math.exp(min(700.0, right)) + math.exp(min(700.0, left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +90,11 @@ class Inversion:
     tail: float
     tilts: MomentTable
     saddle: float  # the eps whose saddle point theta is: where a search starts
-    above: tuple[Floats, Floats] = field(init=False, repr=False)  # gaps s - theta > 0, and the log of the bound at 0
-    below: tuple[Floats, Floats] = field(init=False, repr=False)  # gaps theta - s > 0, likewise
+    aliasing: Aliasing = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """The aliasing bounds: delta(x) <= e^{K(s) - s x} with s > theta for m > 0 and 0 <= s < theta for m < 0."""
-        period = 2 * math.pi / self.step
-        gap = self.tilts.theta - self.theta
-        gain = self.tilts.moment + self.tilts.error - (self.log_moment - self.log_moment_error)
-        right, left = gap > 0, gap < 0
-        for name, gaps, gains in (
-            ("above", gap[right], gain[right]),
-            (
-                "below",
-                np.append(-gap[left], self.theta),
-                np.append(gain[left], self.log_moment_error - self.log_moment),
-            ),
-        ):
-            fall = gaps * period
-            object.__setattr__(self, name, (gaps, gains - fall - np.log(-np.expm1(-fall))))
+        aliasing = Aliasing.of(self.tilts, self.theta, self.log_moment - self.log_moment_error, self.step)
+        object.__setattr__(self, "aliasing", aliasing)
 
     def estimate(self, epsilon: float) -> float:
         """log delta(eps), not a bound."""
@@ -89,20 +109,12 @@ class Inversion:
         slope = self.theta * value - self.step**2 / math.pi * float(np.dot(k, rotated.imag))
         return value, slope
 
-    def _alias(self, epsilon: float) -> float:
-        """The sum over m != 0 of h(eps + mP), at most."""
-        if not self.above[0].size:
-            return math.inf
-        right = float((self.above[1] - epsilon * self.above[0]).min())
-        left = float((self.below[1] + epsilon * self.below[0]).min())
-        return math.exp(min(700.0, right)) + math.exp(min(700.0, left))
-
     def log_delta(self, epsilon: float) -> tuple[float, float, float]:
         """(lower, upper, slope): certified bounds of log delta(eps), and an estimate of -d log delta / d eps."""
         value, slope = self._sum(epsilon)
         error = self.tail + self.noise + self.phase_noise * (abs(epsilon) + abs(self.centre))
         upper = value + error
-        lower = value - error - self._alias(epsilon)
+        lower = value - error - self.aliasing.bound(epsilon)
         base = self.log_moment - self.theta * epsilon
         base_error = self.log_moment_error + 4 * EPS * (abs(self.log_moment) + abs(self.theta * epsilon))
         high = base + math.log(upper) + base_error + 4 * EPS * abs(math.log(upper)) if upper > 0 else -math.inf
@@ -421,9 +433,11 @@ def for_epsilon(composition: Composition, epsilon: float, most_work: int = MOST_
 def _located(
     composition: Composition, locate: Callable[[MomentTable], float], epsilon: float | None, most_work: int
 ) -> Inversion | None:
-    if not all(type(law).has_characteristic for law, _ in composition.parts):
-        return None
     parts = composition.parts
+    if not all(type(law).has_characteristic for law, _ in parts):
+        return None
+    if all(type(law).log_decay is Law.log_decay for law, _ in parts):
+        return None  # point masses only: nothing decays
     table = tabulate(parts, lambda rows: 3 * locate(rows) < rows.theta[-1])
     if len(table.theta) < 2:
         return None

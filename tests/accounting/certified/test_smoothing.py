@@ -1,0 +1,145 @@
+"""Golden: smoothed contours of mixed point masses contain sums over all outcomes, formed in balls."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pytest
+from flint import arb
+
+import dptally as dp
+from dptally.accounting.certified import engine, inversion, lattice, smoothing
+from dptally.law import Composition
+from dptally.law.adjacency import Side
+from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.mechanisms.two_point import TwoPointLaw
+from truth import ball
+from truth.balls import precision
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """As in the engine: intermediate infinities are meant."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def pure_delta(parts: list[tuple[float, int]], epsilon: float) -> arb:
+    """delta of n_i guarantees eps_i each: the losses are sums of +-eps_i, all outcomes in balls."""
+    with precision(200):
+        total = arb(0)
+        chances = []
+        for e, n in parts:
+            p = 1 / (1 + (-ball(e)).exp())
+            chances.append([(ball(e) * (2 * k - n), p**k * (1 - p) ** (n - k) * math.comb(n, k)) for k in range(n + 1)])
+        for outcome in product(*chances):
+            loss = sum((x for x, _ in outcome), arb(0))
+            gap = 1 - (ball(epsilon) - loss).exp()
+            if bool(gap > 0):
+                mass = arb(1)
+                for _, share in outcome:
+                    mass *= share
+                total += mass * gap
+            else:
+                assert bool(gap <= 0), "epsilon is a loss: choose another"
+        return total
+
+
+def composition(parts: list[tuple[float, int]]) -> Composition:
+    return Composition.of([(TwoPointLaw.of_guarantee(e), n) for e, n in parts])
+
+
+def contains(low: float, high: float, delta: arb) -> bool:
+    with precision(200):
+        above = low == -math.inf or bool(ball(low).exp() <= delta)
+        return above and (high == 0 or bool(delta <= ball(high).exp()))
+
+
+def plans(seed: int, number: int) -> Iterator[tuple[list[tuple[float, int]], float]]:
+    draw = random.Random(seed)
+    for _ in range(number):
+        parts = [(10 ** draw.uniform(-1.5, 0.5), draw.randint(1, 9)) for _ in range(draw.randint(2, 3))]
+        largest = sum(e * n for e, n in parts)
+        yield parts, draw.uniform(0.02, 0.97) * largest
+
+
+def test_delta_of_mixed_point_masses() -> None:
+    answered = caught = 0
+    for parts, epsilon in plans(81, 200):
+        found = smoothing.for_epsilon(composition(parts), epsilon)
+        if found is None:
+            continue
+        truth = pure_delta(parts, epsilon)
+        low, high, _ = found.log_delta(epsilon)
+        assert contains(low, high, truth), (parts, epsilon)
+        answered += 1
+        caught += not contains(high + 1e-9, high + 2e-9, truth)  # power: an interval just beside the truth is noticed
+    assert answered >= 140
+    assert caught == answered
+
+
+def test_epsilon_of_mixed_point_masses() -> None:
+    answered = 0
+    for parts, epsilon in plans(82, 50):
+        with precision(200):
+            target = float(pure_delta(parts, epsilon).log().mid())
+        found = smoothing.for_delta(composition(parts), target)
+        if found is None:
+            continue
+        low, high = inversion.epsilon(found, (target - 1e-12, target + 1e-12))
+        assert low <= epsilon * (1 + 1e-12), (parts, epsilon)
+        assert high >= epsilon * (1 - 1e-12), (parts, epsilon)
+        answered += high - low < 1e-6 * max(1.0, epsilon)
+    assert answered >= 20
+
+
+def test_next_to_an_atom() -> None:
+    """Within the noise of an atom the lower end is honestly wider, and still below the truth."""
+    parts = [(0.5, 3), (0.3, 2)]
+    for gap in (1e-2, 1e-4, 1e-6, 1e-9, -1e-9, -1e-6, -1e-4):
+        epsilon = 0.5 + 0.6 + gap
+        found = smoothing.for_epsilon(composition(parts), epsilon)
+        assert found is not None
+        assert contains(*found.log_delta(epsilon)[:2], pure_delta(parts, epsilon)), gap
+
+
+def test_many_different_responses_agree_with_the_lattice() -> None:
+    plan = sum((dp.RandomizedResponse(0.5 + 0.004 * (i + 1)) for i in range(25)), 0 * dp.Laplace(1.0))
+    directions = plan.directions()
+    for delta in (1e-3, 1e-6, 1e-8):
+        box = engine.epsilon_interval(directions, delta)
+        assert box.method == "smoothed inversion"
+        assert box.width < 1e-6
+        target = math.log(delta)
+        low, high = lattice.epsilon(directions[0], (target - 1e-13, target + 1e-13))
+        assert low <= box.upper
+        assert box.lower <= high
+
+
+def test_mass_at_infinity_and_delta() -> None:
+    plan = dp.ApproxDP(0.3, 1e-7) + 3 * dp.ApproxDP(0.7, 2e-7)
+    box = plan.delta_interval(0.95)
+    assert box.method == "smoothed inversion"
+    finite = pure_delta([(0.3, 1), (0.7, 3)], 0.95)
+    with precision(200):
+        alive = (1 - ball(1e-7)) * (1 - ball(2e-7)) ** 3
+        truth = 1 - alive + alive * finite
+        assert bool(ball(box.lower) <= truth)
+        assert bool(truth <= ball(box.upper))
+
+
+def test_where_it_does_not_apply() -> None:
+    one = composition([(0.3, 4)])
+    assert not smoothing.applies(one)
+    sampled = SampledGaussianLaw(0.01, 1.0, Side.REMOVE)
+    wide = Composition.of([(sampled, 3), (TwoPointLaw.of_guarantee(0.3), 2)])
+    found = smoothing.for_epsilon(wide, 0.7)
+    straight = lattice.log_delta(wide, 0.7)
+    if found is not None:
+        low, high, _ = found.log_delta(0.7)
+        assert low <= straight[1]
+        assert straight[0] <= high
