@@ -31,13 +31,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "accounting" / "certified"))
 
+import numpy as np
 import tables
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import dptally as dp
 import truth
-from dptally.accounting.certified import binomial, engine, few_steps, inversion, lattice
+from dptally.accounting.certified import binomial, engine, few_steps, inversion, lattice, smoothing
 from dptally.law import Composition
 from dptally.law.adjacency import Side
 from dptally.mechanisms.gaussian import GaussianLaw
@@ -336,12 +337,11 @@ def lattice_discrete(draw: Draw) -> Result:
     return bounded(bounds, exact, f"{count} * DiscreteGaussian({sigma!r}, {shift}) at {epsilon!r}, effort {effort!r}")
 
 
-def lattice_responses(draw: Draw) -> Result:
+def different_responses(draw: Draw) -> tuple[Composition, float, tuple[float, float], str]:
+    """Two or three kinds of binary responses, all outcomes added up in balls."""
     parts = [(draw.uniform(0.52, 0.9), draw.choice((1, 2, 3))) for _ in range(draw.choice((2, 3)))]
     epsilon = draw.uniform(0.02, 0.95) * sum(count * math.log(p / (1 - p)) for p, count in parts)
     first, *others = (count * dp.RandomizedResponse(p) for p, count in parts)
-    effort = log_uniform(draw, 3e-3, 0.05)
-    bounds = lattice.log_delta(sum(others, first).directions()[0], epsilon, effort=effort)
     with precision(200):
         outcomes = [(truth.ball(1), truth.ball(0))]
         for p, count in parts:
@@ -354,7 +354,20 @@ def lattice_responses(draw: Draw) -> Result:
             ]
         gains = (m * (1 - (truth.ball(epsilon) - x).exp()).max(truth.ball(0)) for m, x in outcomes)
         exact = truth.floats(sum(gains, truth.ball(0)))
-    return bounded(bounds, exact, f"responses {parts} at {epsilon!r}, effort {effort!r}")
+    return sum(others, first).directions()[0], epsilon, exact, f"responses {parts} at {epsilon!r}"
+
+
+def lattice_responses(draw: Draw) -> Result:
+    composition, epsilon, exact, text = different_responses(draw)
+    effort = log_uniform(draw, 3e-3, 0.05)
+    return bounded(lattice.log_delta(composition, epsilon, effort=effort), exact, f"{text}, effort {effort!r}")
+
+
+def smoothed_responses(draw: Draw) -> Result:
+    composition, epsilon, exact, text = different_responses(draw)
+    with np.errstate(all="ignore"):
+        found = smoothing.for_epsilon(composition, epsilon)
+        return bounded(None if found is None else found.log_delta(epsilon)[:2], exact, text)
 
 
 def laplace(draw: Draw) -> Result:
@@ -408,6 +421,7 @@ FAMILIES: dict[str, tuple[Callable[[Draw], Result], float]] = {
     "lattice, Laplace": (lattice_laplace, 6),
     "lattice, discrete": (lattice_discrete, 1.5),
     "lattice, responses": (lattice_responses, 5),
+    "smoothing": (smoothed_responses, 3),
     "Laplace": (laplace, 0.5),
     "binomial": (binomial_sum, 6),
     "guarantee": (guarantee, 5),
