@@ -62,14 +62,14 @@ def contains(low: float, high: float, delta: arb) -> bool:
 def plans(seed: int, number: int) -> Iterator[tuple[list[tuple[float, int]], float]]:
     draw = random.Random(seed)
     for _ in range(number):
-        parts = [(10 ** draw.uniform(-1.5, 0.5), draw.randint(1, 9)) for _ in range(draw.randint(2, 3))]
+        parts = [(10 ** draw.uniform(-0.8, 0.4), draw.randint(1, 4)) for _ in range(draw.randint(2, 3))]
         largest = sum(e * n for e, n in parts)
-        yield parts, draw.uniform(0.02, 0.97) * largest
+        yield parts, draw.uniform(0.1, 0.97) * largest
 
 
 def test_delta_of_mixed_point_masses() -> None:
     answered = caught = 0
-    for parts, epsilon in plans(81, 200):
+    for parts, epsilon in plans(81, 1000):
         found = smoothing.for_epsilon(composition(parts), epsilon)
         if found is None:
             continue
@@ -78,13 +78,13 @@ def test_delta_of_mixed_point_masses() -> None:
         assert contains(low, high, truth), (parts, epsilon)
         answered += 1
         caught += not contains(high + 1e-9, high + 2e-9, truth)  # power: an interval just beside the truth is noticed
-    assert answered >= 140
+    assert answered >= 900
     assert caught == answered
 
 
 def test_epsilon_of_mixed_point_masses() -> None:
     answered = 0
-    for parts, epsilon in plans(82, 50):
+    for parts, epsilon in plans(82, 150):
         with precision(200):
             target = float(pure_delta(parts, epsilon).log().mid())
         found = smoothing.for_delta(composition(parts), target)
@@ -94,7 +94,7 @@ def test_epsilon_of_mixed_point_masses() -> None:
         assert low <= epsilon * (1 + 1e-12), (parts, epsilon)
         assert high >= epsilon * (1 - 1e-12), (parts, epsilon)
         answered += high - low < 1e-6 * max(1.0, epsilon)
-    assert answered >= 20
+    assert answered >= 100
 
 
 def test_next_to_an_atom() -> None:
