@@ -225,7 +225,8 @@ def test_losses_near_the_end_of_the_doubles(q: float, sigma: float) -> None:
     """No loss overflows: where its position leaves the doubles the profile is bounded by an earlier one."""
     law = SampledReplaceGaussianLaw(q, sigma)
     lower, upper = law.log_profile(np.array([0.0, 1.0, 1e50, 1e300, 1.7e308]))
-    assert (lower <= upper).all() and (np.diff(upper) <= 0).all()
+    assert (lower <= upper).all()
+    assert (np.diff(upper) <= 0).all()
     assert (law.tail(np.array([-1.7e308, 1.7e308])) == [1.0, 0.0]).all()
 
 

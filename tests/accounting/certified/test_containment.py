@@ -400,3 +400,28 @@ def test_the_largest_loss_is_rounded_up(epsilon0: float, count: int) -> None:
     assert not ball(answer.upper) < truth
     box = engine.epsilon_interval(directions, 1e-30)
     assert not approx_delta(epsilon0, 0.0, count, box.upper) > ball(1e-30)
+
+
+@pytest.mark.parametrize(
+    ("plan", "delta"),
+    [
+        (10 * dp.ApproxDP(1.3380036811121792, 0), 3.536120210141218e-24),
+        (9 * dp.ApproxDP(1.1268884532256165, 8.823565093033093e-10), 7.941208555702068e-09),
+        (3 * dp.PoissonSampled(dp.Laplace(1), 0.1), 1e-17),
+        (2 * dp.PureDP(1) + 3 * dp.PureDP(0.3) + dp.Laplace(3), 1e-20),
+    ],
+)
+def test_next_to_the_largest_loss(plan: dp.Mechanism, delta: float) -> None:
+    """Of steps that all lose nearly the most they can, the largest loss is known: both ends are sharp."""
+    box = engine.epsilon_interval(plan.directions(), delta)
+    assert box.upper - box.lower < 1e-9 * box.upper
+
+
+def test_every_distance_from_the_largest_loss() -> None:
+    draw, tally = random.Random("distance"), Tally()
+    for _ in range(120):
+        epsilon0, count = log_uniform(draw, 1e-2, 3), draw.choice((2, 3, 10))
+        plan, delta = count * dp.PureDP(epsilon0), (1 + math.exp(-epsilon0)) ** -count * log_uniform(draw, 1e-26, 0.5)
+        truth = lambda e, x=epsilon0, n=count: approx_delta(x, 0.0, n, e)  # noqa: E731
+        tally.epsilon("epsilon", engine.epsilon_interval(plan.directions(), delta), delta, truth, (plan, delta))
+    tally.close(120)

@@ -31,6 +31,7 @@ from dptally.accounting.certified import closed, inversion, jumps, smoothing
 from dptally.accounting.moments import infinity_mass, log_moment_upper
 from dptally.interval import Interval
 from dptally.law import Composition
+from dptally.law.law import Floats
 from dptally.numerics.rounding import EPS, down, up
 
 Answers = TypeVar("Answers")
@@ -117,7 +118,7 @@ def _epsilon(composition: Composition, delta: float, floor: float = 0.0) -> Inte
         low, _, method = _epsilon_finite(composition, (lower_target, lower_target))
         return Interval(low, math.inf, method)
     low, high, method = _epsilon_finite(composition, (upper_target, lower_target), floor)
-    return Interval(max(0.0, min(low, high)), max(0.0, high), method)
+    return Interval(max(0.0, low), max(0.0, high), method)
 
 
 def _log_bounds(x: float) -> tuple[float, float]:
@@ -152,10 +153,11 @@ def _log_delta(composition: Composition, epsilon: float, floor: float) -> tuple[
             if math.isnan(found_low) or math.isnan(found_high):
                 continue
             if found_low > low or found_high < high:
-                low, high, method = max(low, found_low), min(high, found_high), route.name
+                low, high = _met((low, high), (found_low, found_high))
+                method = route.name
             if high - low <= route.enough * max(1.0, rate * epsilon):
                 return low, high, method
-    return low, min(high, _chernoff_log_delta(composition, epsilon)), method
+    return *_met((low, high), (-math.inf, _chernoff_log_delta(composition, epsilon))), method
 
 
 def _epsilon_finite(
@@ -191,11 +193,18 @@ def _epsilon_finite(
             if math.isnan(found_low) or math.isnan(found_high):
                 continue
             if found_low > low or found_high < high:
-                low, high, method = max(low, found_low), min(high, found_high), route.name
+                low, high = _met((low, high), (found_low, found_high))
+                method = route.name
             if math.isfinite(high) and high - low <= route.enough * high:
                 return low, high, method
     alone, together = _basic(composition, log_target)
-    return max(low, alone), min(high, _chernoff_epsilon(composition, log_target[0]), together), method
+    return *_met((low, high), (alone, min(_chernoff_epsilon(composition, log_target[0]), together))), method
+
+
+def _met(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """Two intervals that both contain the truth meet; where they do not one is wrong, and only their hull can be right."""
+    low, high = max(one[0], other[0]), min(one[1], other[1])
+    return (low, high) if low <= high else (min(one[0], other[0]), max(one[1], other[1]))
 
 
 def _basic(composition: Composition, log_target: tuple[float, float]) -> tuple[float, float]:
@@ -301,17 +310,19 @@ def _smoothed_epsilon(composition: Composition, log_target: tuple[float, float])
 def _few_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
     from dptally.accounting.certified import few_steps  # loads scipy.fft: only when it is needed
 
-    found = few_steps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon))
-    if found is not None:
-        yield found.log_delta(epsilon)
+    if few_steps.applies(composition):
+        found = few_steps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon))
+        if found is not None:
+            yield found.log_delta(epsilon)
 
 
 def _few_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
     from dptally.accounting.certified import few_steps  # loads scipy.fft: only when it is needed
 
-    found = few_steps.for_delta(composition, log_target[0], _chernoff_epsilon(composition, log_target[0]))
-    if found is not None:
-        yield inversion.epsilon(found, log_target)
+    if few_steps.applies(composition):
+        found = few_steps.for_delta(composition, log_target[0], _chernoff_epsilon(composition, log_target[0]))
+        if found is not None:
+            yield inversion.epsilon(found, log_target)
 
 
 def _jumps_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
@@ -355,7 +366,8 @@ def _chernoff_epsilon(composition: Composition, log_delta: float) -> float:
         delta = math.exp(log_delta)
         if delta < 1e-300:  # too near the end of the doubles to form 1/delta
             return composition.supremum
-        bound, _ = renyi.best_epsilon(lambda t: log_moment_upper(composition, t), down(delta, 1024.0))
+        orders = _orders(composition, log_delta)
+        bound, _ = renyi.best_epsilon(lambda t: log_moment_upper(composition, t), down(delta, 1024.0), orders=orders)
     return min(bound, composition.supremum)
 
 
@@ -363,5 +375,17 @@ def _chernoff_log_delta(composition: Composition, epsilon: float) -> float:
     if all(type(law).has_characteristic for law, _ in composition.parts):
         with np.errstate(all="ignore"):
             return inversion.chernoff_log_delta(composition, epsilon)
-    bound, _ = renyi.best_delta(lambda t: log_moment_upper(composition, t), epsilon)
+    orders = _orders(composition, -100.0)
+    bound, _ = renyi.best_delta(lambda t: log_moment_upper(composition, t), epsilon, orders=orders)
     return min(bound, 0.0)
+
+
+def _orders(composition: Composition, log_delta: float) -> Floats | None:
+    """Orders for bounded losses whose moments are integrals, dearer with the order: the last is within 1 %.
+
+    Of eps at order 1 + t all but -log(delta) / t is the exponent's slope, which is at most the largest loss.
+    """
+    largest = composition.supremum
+    if not 0 < largest < math.inf:
+        return None
+    return np.asarray(1.0 + np.geomspace(1e-3, 1e2 * (1.0 - log_delta), 64) / largest)

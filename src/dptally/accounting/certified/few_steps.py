@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from dptally.law import Composition
+from dptally.law import Composition, Law
 from dptally.law.spread import Spread
 from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
 
-__all__ = ["FewSteps", "for_delta", "for_epsilon"]
+__all__ = ["FewSteps", "applies", "for_delta", "for_epsilon"]
 
 _MOST_POINTS = 3 << 17
 _LONGEST = 1 << 22  # doubles in one FFT: 32 MB
@@ -158,6 +158,12 @@ def _log_sum(logs: list[float]) -> float:
     return top + math.log(math.fsum(math.exp(x - top) for x in logs)) if math.isfinite(top) else top
 
 
+def applies(composition: Composition) -> bool:
+    """Few steps of one law that can be spread onto a lattice."""
+    (law, n), *others = composition.parts
+    return not others and 1 < n <= _MOST_STEPS and type(law).spread is not Law.spread
+
+
 def for_delta(composition: Composition, log_delta: float, guess: float) -> FewSteps | None:
     """Bounds near the eps where delta(eps) is exp(log_delta); ``guess`` is an upper bound of that eps."""
     eps = min(guess, 0.97 * composition.supremum)
@@ -191,11 +197,9 @@ def _solved(found: FewSteps, log_delta: float) -> float:
 
 
 def _near(composition: Composition, epsilon: float, log_delta: float, points: int | None) -> FewSteps | None:
-    if len(composition.parts) != 1 or not 0 < epsilon < math.inf:
+    if not (applies(composition) and 0 < epsilon < math.inf):
         return None
     law, n = composition.parts[0]
-    if not 1 < n <= _MOST_STEPS:
-        return None
     room = _ROOM if points is None else 4.0
     least, most = epsilon / room, epsilon * room
     low = max(law.infimum, least - (n - 1) * law.supremum)
