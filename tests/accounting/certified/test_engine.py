@@ -138,3 +138,9 @@ def test_randomised_response_against_the_binomial_sum() -> None:
             assert bool(ball(box.lower) <= truth)
             assert bool(truth <= ball(box.upper))
         assert box.upper - box.lower <= 1e-5 * box.upper
+
+
+def test_answers_that_do_not_meet_give_their_hull() -> None:
+    assert engine._met((1.0, 3.0), (2.0, 4.0)) == (2.0, 3.0)
+    assert engine._met((1.0, 2.0), (3.0, 4.0)) == (1.0, 4.0)
+    assert engine._met((0.0, math.inf), (1.0, 1.0)) == (1.0, 1.0)

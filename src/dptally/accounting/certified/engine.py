@@ -184,7 +184,7 @@ def _epsilon_finite(
             if _log_delta_at_zero(composition) <= log_target[0]:
                 return 0.0, 0.0, "delta exceeds the total variation"
             low = max(low, _near_the_largest(composition, log_target[1]))
-            if high - low <= 1e-9 * high:
+            if math.isfinite(high) and high - low <= 1e-9 * high:
                 return low, high, "the largest possible loss"
             bound = _chernoff_epsilon(composition, log_target[0]) if floor > 0 else math.inf
             if bound < floor:
@@ -202,7 +202,7 @@ def _epsilon_finite(
 
 
 def _met(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    """Two intervals that both contain the truth meet; where they do not one is wrong, and only their hull can be right."""
+    """Two intervals that contain the truth meet; where they do not one is wrong, and only their hull can be right."""
     low, high = max(one[0], other[0]), min(one[1], other[1])
     return (low, high) if low <= high else (min(one[0], other[0]), max(one[1], other[1]))
 
