@@ -143,3 +143,13 @@ def test_where_it_does_not_apply() -> None:
         low, high, _ = found.log_delta(0.7)
         assert low <= straight[1]
         assert straight[0] <= high
+
+
+def test_next_to_an_epsilon_of_zero() -> None:
+    parts = [(0.2, 1), (0.4, 3)]
+    for epsilon in (5e-324, 1e-300, 1e-12, 1e-3):
+        found = smoothing.for_epsilon(composition(parts), epsilon)
+        assert found is not None
+        low, high, _ = found.log_delta(epsilon)
+        assert contains(low, high, pure_delta(parts, epsilon))
+        assert high - low < 1e-6

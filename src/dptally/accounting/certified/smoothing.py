@@ -115,8 +115,10 @@ def _located(parts: Losses, locate: Callable[[MomentTable], float], epsilon: flo
         return None
     theta = locate(fine)
     at = epsilon if epsilon is not None else float(np.interp(theta, fine.theta, saddle_epsilon(fine)))
-    width = _WIDTH * min(1.0, abs(at)) if at else _WIDTH
-    variance = min(0.01, width / (1 + theta))
+    scale = abs(at) if epsilon is None else max(abs(at), 1 / theta)  # delta is asked for relative to itself
+    variance = min(0.01, _WIDTH * min(1.0, scale) / (1 + theta))
+    if variance < 1e-30:  # an eps next to nothing
+        return None
     return _contour(parts, _smoothed(merged(table, fine), variance), theta, variance, at)
 
 
