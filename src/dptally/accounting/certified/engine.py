@@ -308,7 +308,7 @@ def _smoothed_epsilon(composition: Composition, log_target: tuple[float, float])
 
 
 def _few_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
-    from dptally.accounting.certified import few_steps  # loads scipy.fft: only when it is needed
+    from dptally.accounting.certified import few_steps
 
     if few_steps.applies(composition):
         found = few_steps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon))
@@ -317,7 +317,7 @@ def _few_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[f
 
 
 def _few_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
-    from dptally.accounting.certified import few_steps  # loads scipy.fft: only when it is needed
+    from dptally.accounting.certified import few_steps
 
     if few_steps.applies(composition):
         found = few_steps.for_delta(composition, log_target[0], _chernoff_epsilon(composition, log_target[0]))

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 
 from dptally.law import Composition, Law
 from dptally.law.spread import Spread
@@ -43,6 +42,7 @@ _MOST_WORK = 12_000_000  # doubles transformed for one level: about half a secon
 _ROOM = 1.1  # eps may exceed its estimate by this factor, and fall short by its inverse
 _LEVELS = (math.inf, 0.35, 0.12, 0.04)  # of eps: the first splits nothing
 _NEGLIGIBLE = 30.0  # nats
+_SMALL = 0.1  # of the range of losses: an eps below this is not the scale on which they vary
 _COARSE = 1 << 11  # points of the lattices that only look for the right eps
 _WIDTH = 3e-7  # the relative width that the lattice step is chosen for
 
@@ -178,9 +178,12 @@ def for_delta(composition: Composition, log_delta: float, guess: float) -> FewSt
 
 
 def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> FewSteps | None:
-    """Bounds near this eps; ``log_guess`` is an upper bound of log delta(eps)."""
-    coarse = _near(composition, epsilon, log_guess, _COARSE)
-    return None if coarse is None else _near(composition, epsilon, max(coarse.estimate(epsilon), -690.0), None)
+    """Bounds at this eps >= 0; ``log_guess`` is an upper bound of log delta(eps)."""
+    coarse = _near(composition, epsilon, log_guess, _COARSE, fixed=True)
+    if coarse is None:
+        return None
+    log_delta = max(coarse.estimate(epsilon), -690.0)
+    return _near(composition, epsilon, log_delta, None, fixed=True)
 
 
 def _solved(found: FewSteps, log_delta: float) -> float:
@@ -196,18 +199,22 @@ def _solved(found: FewSteps, log_delta: float) -> float:
     return 0.5 * (low + high)
 
 
-def _near(composition: Composition, epsilon: float, log_delta: float, points: int | None) -> FewSteps | None:
-    if not (applies(composition) and 0 < epsilon < math.inf):
+def _near(
+    composition: Composition, epsilon: float, log_delta: float, points: int | None, *, fixed: bool = False
+) -> FewSteps | None:
+    """Bounds for eps near this one, or for this one alone (``fixed``), which may then be 0."""
+    if not (applies(composition) and (0 <= epsilon if fixed else 0 < epsilon) and epsilon < math.inf):
         return None
     law, n = composition.parts[0]
     room = _ROOM if points is None else 4.0
-    least, most = epsilon / room, epsilon * room
+    least, most = (epsilon, epsilon) if fixed else (epsilon / room, epsilon * room)
     low = max(law.infimum, least - (n - 1) * law.supremum)
     high = min(law.supremum, most - (n - 1) * law.infimum)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         return None
-    rate = max(1.0, -log_delta + 2.0) * 1.2 / epsilon
-    step = math.sqrt(_WIDTH * epsilon / (rate * n**1.5)) if points is None else (high - low) / points
+    scale = max(epsilon, _SMALL * (high - low))
+    rate = max(1.0, -log_delta + 2.0) * 1.2 / scale
+    step = math.sqrt(_WIDTH * scale / (rate * n**1.5)) if points is None else (high - low) / points
     number = math.ceil((high - low) / step) + 2
     if number > _MOST_POINTS:
         number = _MOST_POINTS
@@ -218,7 +225,7 @@ def _near(composition: Composition, epsilon: float, log_delta: float, points: in
     best: FewSteps | None = None
     least_error = math.inf
     for level in _LEVELS:
-        sums = _sums(spread, n, epsilon, least, level, log_delta)
+        sums = _sums(spread, n, epsilon, least, level, log_delta, scale)
         if sums is None:
             continue
         found = FewSteps(*sums[:1], n, spread, sums[1], least, most, epsilon)
@@ -231,12 +238,12 @@ def _near(composition: Composition, epsilon: float, log_delta: float, points: in
 
 
 def _sums(
-    spread: Spread, n: int, epsilon: float, least: float, level: float, log_delta: float
+    spread: Spread, n: int, epsilon: float, least: float, level: float, log_delta: float, scale: float
 ) -> tuple[tuple[_Sum, ...], float] | None:
     """One sum for each number of heavy steps that matters, and the log of what the others can add at most."""
-    cut = int(min(max((level * epsilon - spread.low) / spread.step, 1), len(spread.mass)))
+    cut = int(min(max((level * scale - spread.low) / spread.step, 1), len(spread.mass)))
     light, heavy = spread.mass[:cut], spread.mass[cut:]
-    theta = np.geomspace(0.2 / epsilon, max(60.0, -8 * log_delta) / epsilon, 28)
+    theta = np.geomspace(0.2 / scale, max(60.0, -8 * log_delta) / scale, 28)
     light_k = _moments(light, spread.low, spread.step, theta)
     sums, left_out, work = [], [], 0
     heavy_mass = float(heavy.sum()) if heavy.size else 0.0
@@ -304,13 +311,13 @@ def _power(spread: Spread, cut: int, n: int, k: int, theta: float, log_ways: flo
     if k:
         heavy, heavy_k = _tilted(spread.mass[cut:], spread.low + cut * spread.step, spread.step, theta)
     full = (n - k) * (cut - 1) + k * (points - 1) + 1
-    length = fft.next_fast_len(min(full, max(4, k + 1) * points + 4096, _LONGEST), real=True)
-    transform = _integer_power(fft.rfft(light, length), n - k)
+    length = _fast_length(min(full, max(4, k + 1) * points + 4096, _LONGEST))
+    transform = _integer_power(np.fft.rfft(light, length), n - k)
     if k:
         shifted = np.zeros(points)
         shifted[cut:] = heavy
-        transform = transform * _integer_power(fft.rfft(shifted, length), k)
-    mass = fft.irfft(transform, length)
+        transform = transform * _integer_power(np.fft.rfft(shifted, length), k)
+    mass = np.fft.irfft(transform, length)
     log_moment = (n - k) * light_k + k * heavy_k
     unit = 4 * EPS * math.log2(length)
     norms = (n - k) * float(np.linalg.norm(light)) + k * float(np.linalg.norm(heavy))
@@ -328,6 +335,15 @@ def _power(spread: Spread, cut: int, n: int, k: int, theta: float, log_ways: flo
     log_scale = log_ways + log_moment - theta * origin
     slack = 8 * EPS * (abs(log_moment) + abs(theta * origin) + n * (16 + abs(theta * spread.low)))
     return _Sum(log_scale, slack, theta, origin, spread.step, beyond, beyond_q, noise, wrapped)
+
+
+def _fast_length(least: int) -> int:
+    """The smallest even product of powers of 2, 3 and 5 that is not less: such transforms are fast."""
+    best = 1 << max(1, (least - 1).bit_length())
+    for odd in (3**a * 5**b for a in range(15) for b in range(10)):
+        if odd < best:
+            best = min(best, odd << max(1, (-(-least // odd) - 1).bit_length()))
+    return best
 
 
 def _integer_power(z: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
