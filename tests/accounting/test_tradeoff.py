@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptally.accounting import tradeoff
+import dptally as dp
+from dptally.accounting import certified, tradeoff
+from dptally.accounting.certified import few_steps, jumps, lattice
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Composition, Law, MomentBound
 from dptally.mechanisms import Gaussian, PoissonSampled, RandomizedResponse
@@ -273,3 +275,26 @@ def test_bad_directions():
         tradeoff.false_negative_rate([], 0.1)
     with pytest.raises(InvalidType):
         tradeoff.false_negative_rate([*gaussian(1.0), *gaussian(2.0), *gaussian(3.0)], 0.1)
+
+
+def test_few_questions_for_one_rate(monkeypatch):
+    """What was made for one slope serves its neighbours, and the second way to test is left when it cannot be worse."""
+    made = []
+    for module, name in ((jumps, "for_epsilon"), (lattice, "log_delta"), (few_steps, "for_epsilon")):
+        original = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, f=original, n=module.__name__: made.append(n) or f(*a))
+    directions = dp.dpsgd(0.8, 0.05, 3).directions()
+    found = tradeoff.true_positive_rate(directions, 0.01)
+    assert 0.02062331 < found < 0.02062332
+    assert len(made) <= 12
+    assert lattice.__name__ not in made
+
+
+def test_a_profile_that_is_asked_often_answers_as_if_asked_once():
+    composition = dp.dpsgd(0.8, 0.05, 3).directions()[0]
+    profile = certified.delta_profile(composition)
+    for epsilon in (0.0, 1.0, 0.55, 0.51, 0.497, 0.4979, 0.3, 2.3, 2.31, 0.001):
+        often, once = profile(epsilon), certified.delta_interval([composition], epsilon)
+        assert often.lower <= once.upper
+        assert once.lower <= often.upper
+        assert often.upper - often.lower < 2e-6 * often.upper

@@ -80,8 +80,11 @@ def detection_range(directions: Sequence[Composition], fpr: float, complement: f
     directions = checked(directions)
     if complement <= 0:
         return 1.0, 0.0
-    rates = [_oriented(alternative, null, fpr, complement) for alternative, null in _orientations(directions)]
-    return max(tpr for tpr, _ in rates), max(0.0, min(min(fnr for _, fnr in rates), complement))
+    tpr, fnr = 0.0, complement
+    for alternative, null in _orientations(directions):
+        found = _oriented(alternative, null, fpr, complement, (tpr, fnr))
+        tpr, fnr = max(tpr, found[0]), min(fnr, found[1])
+    return tpr, max(0.0, fnr)
 
 
 def detection_curve(directions: Sequence[Composition], fpr: Floats, lines: int = 48) -> tuple[Floats, Floats]:
@@ -137,15 +140,16 @@ def _orientations(directions: tuple[Composition, ...]) -> list[tuple[Composition
 
 
 def _oriented(
-    alternative: Composition, null: Composition, fpr: float, complement: float
+    alternative: Composition, null: Composition, fpr: float, complement: float, enough: tuple[float, float]
 ) -> tuple[float, float]:
+    """(largest TPR, smallest FNR) of one way to test; need not be sharp where they are no worse than ``enough``."""
     tpr, fnr = gaussian_range(gaussian.mu([alternative, null]), fpr, complement)
     if fpr == 0:
         mass = infinity_mass(alternative)[1]
         return min(tpr, mass), max(fnr, _one_minus(mass))
-    above, below = _Side(alternative, True, fpr, complement), _Side(null, False, fpr, complement)
+    above, below = _Side(alternative, True, fpr, complement, enough), _Side(null, False, fpr, complement, enough)
     above.search()
-    if above.flat_is_best:
+    if not above.is_enough and above.flat_is_best:
         below.search()
     return min(tpr, above.tpr, below.tpr), max(fnr, above.fnr, below.fnr)
 
@@ -187,7 +191,8 @@ def _profile(composition: Composition) -> Profile:
             return min(up(finite + law.infinity_mass) if law.infinity_mass else finite, 1.0)
 
         return closed
-    return lambda epsilon: certified.delta_interval([composition], epsilon).upper
+    numerical = certified.delta_profile(composition)
+    return lambda epsilon: numerical(epsilon).upper
 
 
 class _Side:
@@ -196,9 +201,16 @@ class _Side:
     ``above``: TPR <= delta(eps) + e^eps x.  Otherwise: FNR >= e^-eps (room - delta(eps)), room = 1 - x.
     """
 
-    def __init__(self, composition: Composition, above: bool, fpr: float, complement: float) -> None:
+    def __init__(
+        self,
+        composition: Composition,
+        above: bool,
+        fpr: float,
+        complement: float,
+        enough: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
         self.profile, self.above = _profile(composition), above
-        self.fpr, self.complement = fpr, complement
+        self.fpr, self.complement, self.enough = fpr, complement, enough
         self.limit = min(composition.supremum if composition.determined else math.inf, SHARPEST)
         self.log_delta: dict[float, float] = {}
         self.tpr, self.fnr = 1.0, 0.0
@@ -225,7 +237,9 @@ class _Side:
             start.add(min(-0.5 * math.log(self.fpr), self.limit, SHARPEST))
         for epsilon in sorted(start):
             self.visit(epsilon)
-        if self._falls_from_zero():
+            if self.is_enough:
+                return
+        if self.flat_is_best and self._falls_from_zero():
             return
         for turn in range(MOST_VISITS):
             before = self.tpr, self.fnr
@@ -233,6 +247,8 @@ class _Side:
             if epsilon in self.log_delta:
                 return
             self.visit(epsilon)
+            if self.is_enough:
+                return
             better = self.tpr < before[0] * (1 - self.gain) or self.fnr > before[1] * (1 + self.gain)
             found = self.log_delta[epsilon]
             right = expected is not None and abs(found - expected) < self.trust * min(1.0, -found)
@@ -248,6 +264,11 @@ class _Side:
         x = np.array([0.0, nudge])
         cost = self._cost(x, np.array([self.log_delta[e] for e in x]))
         return bool(np.isfinite(cost[0]) and cost[1] >= cost[0]) and self.flat_is_best
+
+    @property
+    def is_enough(self) -> bool:
+        """True where this way to test is no better for the attacker than one that is known already."""
+        return self.tpr <= self.enough[0] and self.fnr >= self.enough[1]
 
     @property
     def flat_is_best(self) -> bool:

@@ -51,6 +51,21 @@ def test_two_steps_delta(side: str) -> None:
     assert answered >= 4
 
 
+@pytest.mark.parametrize("side", SIDES)
+def test_epsilon_zero_and_next_to_it(side: str) -> None:
+    """The total variation of a few steps: losses vary on a scale of their own there."""
+    draw = random.Random(73)
+    for rate in (1e-3, 0.05, 0.4):
+        sigma = draw.uniform(0.5, 2.0)
+        composition = Composition.of([(SampledGaussianLaw(rate, sigma, SIDES[side]), 2)])
+        for epsilon in (0.0, 1e-6 * rate, 1e-2 * rate):
+            found = few_steps.for_epsilon(composition, epsilon, inversion.chernoff_log_delta(composition, epsilon))
+            assert found is not None
+            low, high, _ = found.log_delta(epsilon)
+            assert contains(low, high, two_step_delta(sigma, rate, epsilon, side, 12)), (sigma, rate, epsilon)
+            assert high - low < 1e-6
+
+
 def test_two_steps_epsilon() -> None:
     draw = random.Random(72)
     side, answered = "remove", 0

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from dptally.numerics.rounding import EPS, down, up
 
 Answers = TypeVar("Answers")
 
-__all__ = ["delta_interval", "epsilon_curve", "epsilon_interval"]
+__all__ = ["delta_interval", "delta_profile", "epsilon_curve", "epsilon_interval"]
 
 
 def delta_interval(directions: Sequence[Composition], epsilon: float) -> Interval:
@@ -45,6 +45,12 @@ def delta_interval(directions: Sequence[Composition], epsilon: float) -> Interva
     for composition in directions:
         boxes.append(_delta(composition, epsilon, max((box.lower for box in boxes), default=0.0)))
     return _larger(boxes)
+
+
+def delta_profile(composition: Composition) -> Callable[[float], Interval]:
+    """:func:`delta_interval` of one direction, to be asked often: what was made for one eps serves its neighbours."""
+    made: list[_Made] = []
+    return lambda epsilon: _delta(composition, epsilon, made=made)
 
 
 def epsilon_interval(directions: Sequence[Composition], delta: float) -> Interval:
@@ -85,13 +91,15 @@ def _larger(intervals: list[Interval]) -> Interval:
     return Interval(max(box.lower for box in intervals), widest.upper, widest.method)
 
 
-def _delta(composition: Composition, epsilon: float, floor: float = 0.0) -> Interval:
+def _delta(
+    composition: Composition, epsilon: float, floor: float = 0.0, made: list[_Made] | None = None
+) -> Interval:
     """Bounds of one direction's delta; a direction that is below ``floor`` need not be sharp."""
     p_low, p_high = infinity_mass(composition)
     if not composition.determined:
         answer = renyi.delta([composition], epsilon)
         return Interval(0.0, min(1.0, float(answer)), f"Renyi, upper bound only ({answer.theorem})")
-    low, high, method = _log_delta(composition, epsilon, floor)
+    low, high, method = _log_delta(composition, epsilon, floor, [] if made is None else made)
     lower = down(p_low + (down(math.exp(low), 4) if low > -740 else 0.0)) if low > -math.inf else p_low
     upper = up(p_high + up(math.exp(high), 4)) if high > -math.inf else p_high
     return Interval(min(1.0, max(0.0, lower, p_low)), min(1.0, upper), method)
@@ -132,10 +140,13 @@ def _log_bounds(x: float) -> tuple[float, float]:
 # -- the finite part of one direction ------------------------------------------------------------------------------
 
 
-def _log_delta(composition: Composition, epsilon: float, floor: float) -> tuple[float, float, str]:
+def _log_delta(
+    composition: Composition, epsilon: float, floor: float, made: list[_Made]
+) -> tuple[float, float, str]:
     """Certified bounds of log E[(1 - e^{eps - L})+; L < inf] and how they were found.
 
-    Where the first route fails and Chernoff's bound is below ``floor`` that is answer enough.
+    Where the first route fails and Chernoff's bound is below ``floor`` that is answer enough. What is in ``made`` is
+    asked first, and what is found joins it.
     """
     if not composition.parts:
         return -math.inf, (-math.inf if epsilon >= 0 else 0.0), "nothing was run"
@@ -143,19 +154,25 @@ def _log_delta(composition: Composition, epsilon: float, floor: float) -> tuple[
         return -math.inf, -math.inf, "epsilon is the largest possible loss"
     if composition.steps == 1:
         return *closed.log_delta(composition.parts[0][0], epsilon), "closed form"
+    for route, found in reversed(made):
+        low, high, rate = _asked(found, epsilon)
+        if high - low <= route.enough * max(1.0, rate * epsilon):
+            return low, high, route.name
     low, high, method = -math.inf, 0.0, "Chernoff"
     for number, route in enumerate(_ROUTES):
         if number == 1 and floor > 0:
             bound = _chernoff_log_delta(composition, epsilon)
             if bound < math.log(floor):
                 return -math.inf, bound, "Chernoff"
-        for found_low, found_high, rate in _tried(route.log_delta(composition, epsilon)):
+        for found in _tried(route.profiles(composition, epsilon)):
+            found_low, found_high, rate = _asked(found, epsilon)
             if math.isnan(found_low) or math.isnan(found_high):
                 continue
             if found_low > low or found_high < high:
                 low, high = _met((low, high), (found_low, found_high))
                 method = route.name
             if high - low <= route.enough * max(1.0, rate * epsilon):
+                made.append((route, found))
                 return low, high, method
     return *_met((low, high), (-math.inf, _chernoff_log_delta(composition, epsilon))), method
 
@@ -265,7 +282,34 @@ def _tried(answers: Iterator[Answers]) -> Iterator[Answers]:
         yield answer
 
 
+def _asked(found: _Bounded, epsilon: float) -> tuple[float, float, float]:
+    """Its bounds of log delta, the trivial ones where its numbers leave the doubles."""
+    try:
+        with np.errstate(all="ignore"):
+            return found.log_delta(epsilon)
+    except OverflowError:
+        return -math.inf, 0.0, 0.0
+
+
 # -- the routes: each yields certified bounds, or nothing where it does not apply ------------------------------------
+
+
+class _Bounded(Protocol):
+    """Anything with certified bounds of log delta at every eps, trivial ones where it was not made for, and a slope."""
+
+    def log_delta(self, epsilon: float) -> tuple[float, float, float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Bounds at one eps."""
+
+    epsilon: float
+    low: float
+    high: float
+
+    def log_delta(self, epsilon: float) -> tuple[float, float, float]:
+        return (self.low, self.high, 0.0) if epsilon == self.epsilon else (-math.inf, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +318,11 @@ class _Route:
 
     name: str
     enough: float
-    log_delta: Callable[[Composition, float], Iterator[tuple[float, float, float]]]
+    profiles: Callable[[Composition, float], Iterator[_Bounded]]
     epsilon: Callable[[Composition, tuple[float, float]], Iterator[tuple[float, float]]]
+
+
+_Made = tuple[_Route, _Bounded]
 
 
 def _worth(composition: Composition) -> int:
@@ -283,10 +330,10 @@ def _worth(composition: Composition) -> int:
     return inversion.MOST_WORK // 10 if jumps.applies(composition) else inversion.MOST_WORK
 
 
-def _inversion_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+def _inversion_profiles(composition: Composition, epsilon: float) -> Iterator[_Bounded]:
     found = inversion.for_epsilon(composition, epsilon, _worth(composition))
     if found is not None:
-        yield found.log_delta(epsilon)
+        yield found
 
 
 def _inversion_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
@@ -295,10 +342,10 @@ def _inversion_epsilon(composition: Composition, log_target: tuple[float, float]
         yield inversion.epsilon(found, log_target)
 
 
-def _smoothed_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+def _smoothed_profiles(composition: Composition, epsilon: float) -> Iterator[_Bounded]:
     found = smoothing.for_epsilon(composition, epsilon) if smoothing.applies(composition) else None
     if found is not None:
-        yield found.log_delta(epsilon)
+        yield found
 
 
 def _smoothed_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
@@ -307,13 +354,13 @@ def _smoothed_epsilon(composition: Composition, log_target: tuple[float, float])
         yield inversion.epsilon(found, log_target)
 
 
-def _few_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+def _few_profiles(composition: Composition, epsilon: float) -> Iterator[_Bounded]:
     from dptally.accounting.certified import few_steps
 
     if few_steps.applies(composition):
         found = few_steps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon))
         if found is not None:
-            yield found.log_delta(epsilon)
+            yield found
 
 
 def _few_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
@@ -325,10 +372,9 @@ def _few_epsilon(composition: Composition, log_target: tuple[float, float]) -> I
             yield inversion.epsilon(found, log_target)
 
 
-def _jumps_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+def _jumps_profiles(composition: Composition, epsilon: float) -> Iterator[_Bounded]:
     if jumps.applies(composition):
-        for found in jumps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon)):
-            yield found.log_delta(epsilon)
+        yield from jumps.for_epsilon(composition, epsilon, _chernoff_log_delta(composition, epsilon))
 
 
 def _jumps_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
@@ -337,10 +383,10 @@ def _jumps_epsilon(composition: Composition, log_target: tuple[float, float]) ->
             yield inversion.epsilon(found, log_target)
 
 
-def _lattice_log_delta(composition: Composition, epsilon: float) -> Iterator[tuple[float, float, float]]:
+def _lattice_profiles(composition: Composition, epsilon: float) -> Iterator[_Bounded]:
     from dptally.accounting.certified import lattice
 
-    yield *lattice.log_delta(composition, epsilon), 0.0
+    yield _Answer(epsilon, *lattice.log_delta(composition, epsilon))
 
 
 def _lattice_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
@@ -350,11 +396,11 @@ def _lattice_epsilon(composition: Composition, log_target: tuple[float, float]) 
 
 
 _ROUTES = (
-    _Route("inversion", 1e-9, _inversion_log_delta, _inversion_epsilon),
-    _Route("inversion, split by jumps", 5e-7, _jumps_log_delta, _jumps_epsilon),
-    _Route("smoothed inversion", 9e-7, _smoothed_log_delta, _smoothed_epsilon),
-    _Route("lattice of deciding losses", 9e-7, _few_log_delta, _few_epsilon),
-    _Route("tilted lattice", 9e-7, _lattice_log_delta, _lattice_epsilon),
+    _Route("inversion", 1e-9, _inversion_profiles, _inversion_epsilon),
+    _Route("inversion, split by jumps", 5e-7, _jumps_profiles, _jumps_epsilon),
+    _Route("smoothed inversion", 9e-7, _smoothed_profiles, _smoothed_epsilon),
+    _Route("lattice of deciding losses", 9e-7, _few_profiles, _few_epsilon),
+    _Route("tilted lattice", 9e-7, _lattice_profiles, _lattice_epsilon),
 )
 
 

@@ -179,11 +179,11 @@ def for_delta(composition: Composition, log_delta: float, guess: float) -> FewSt
 
 def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> FewSteps | None:
     """Bounds at this eps >= 0; ``log_guess`` is an upper bound of log delta(eps)."""
-    coarse = _near(composition, epsilon, log_guess, _COARSE, fixed=True)
+    coarse = _near(composition, epsilon, log_guess, _COARSE)
     if coarse is None:
         return None
     log_delta = max(coarse.estimate(epsilon), -690.0)
-    return _near(composition, epsilon, log_delta, None, fixed=True)
+    return _near(composition, epsilon, log_delta, None)
 
 
 def _solved(found: FewSteps, log_delta: float) -> float:
@@ -199,15 +199,12 @@ def _solved(found: FewSteps, log_delta: float) -> float:
     return 0.5 * (low + high)
 
 
-def _near(
-    composition: Composition, epsilon: float, log_delta: float, points: int | None, *, fixed: bool = False
-) -> FewSteps | None:
-    """Bounds for eps near this one, or for this one alone (``fixed``), which may then be 0."""
-    if not (applies(composition) and (0 <= epsilon if fixed else 0 < epsilon) and epsilon < math.inf):
+def _near(composition: Composition, epsilon: float, log_delta: float, points: int | None) -> FewSteps | None:
+    if not (applies(composition) and 0 <= epsilon < math.inf):
         return None
     law, n = composition.parts[0]
     room = _ROOM if points is None else 4.0
-    least, most = (epsilon, epsilon) if fixed else (epsilon / room, epsilon * room)
+    least, most = epsilon / room, epsilon * room
     low = max(law.infimum, least - (n - 1) * law.supremum)
     high = min(law.supremum, most - (n - 1) * law.infimum)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
