@@ -13,6 +13,7 @@ from flint import acb, arb
 from dptally.law.characteristic import Edge
 from dptally.mechanisms.sampled_gaussian_band import SampledGaussianBand
 from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes
+from dptally.numerics.special import log_ndtr
 from truth import ball
 from truth.balls import precision
 
@@ -140,3 +141,29 @@ def test_tilts_out_of_reach_are_infinite() -> None:
     table = SampledGaussianBand(kernel, Edge(5.0, 10.0), None).moment_table(np.array([1e-6, 1e6]))
     assert math.isinf(table.moment[1])
     assert SampledGaussianBand(kernel, Edge(5.0, 10.0), None).characteristic(1e6, 0.0, -30.0) is None
+
+
+@pytest.mark.parametrize("depth", [20.0, 30.0, 34.0, 37.0, 39.0, 45.0])
+def test_tilts_that_reach_deep_into_an_edge(depth: float) -> None:
+    """There the share of the edge leaves the doubles: what is lost is charged, or the tilt is not answered."""
+    kernel = SampledGaussianNodes(0.01, 4.0, True)
+    edge = Edge(0.5, 25.0)
+    band = SampledGaussianBand(kernel, None, edge)
+    theta = (depth * edge.rho + 12.0) / edge.at
+    t = np.arange(-20.0, 80.0, 1e-3)
+    lam = np.logaddexp(0.0, t / 4 - 1 / 32 + math.log(0.01 / 0.99))
+    logs = (1 + theta) * (lam + math.log(0.99)) - t * t / 2 + log_ndtr(edge.rho * (1 - lam / edge.at))
+    truth = float(np.logaddexp.reduce(logs)) + math.log(1e-3) - 0.5 * math.log(2 * math.pi)
+    table, built = band.moment_table(np.array([theta])), band.characteristic(theta, 0.0, -30.0)
+    for moment, error in [
+        (float(table.moment[0]), float(table.error[0])),
+        (math.inf, math.inf) if built is None else (built.log_moment, built.log_moment_error),
+    ]:
+        assert math.isinf(moment) or abs(moment - truth) <= error + 1e-9
+
+
+def test_wide_noise() -> None:
+    band = SampledGaussianBand(SampledGaussianNodes(0.5, 500.0, True), None, Edge(0.71, 10.0))
+    built = band.characteristic(3.0, 10.0, -30.0)
+    assert built is not None
+    assert built.log_moment_error < 1e-12

@@ -35,6 +35,7 @@ _MAX_TABLE = 300_000  # nodes times tilts
 _CELL = 0.125
 _ANGLES = np.array([0.02, 0.05, 0.1, 0.17, 0.27, 0.4, 0.6, 0.9, 1.2, 1.5])
 _MARKS = np.arange(-60.0, 60.0, 1 / 3)  # ends of cells about an edge, in units of its width
+_TINY = 1e-290  # a share of an edge below this counts as none, and as missed
 _BEYOND = 3.5  # of an edge's loss: how far beyond it cells reach, for off the real line it falls later
 _HIGHEST = 6.0  # how far a contour is moved at the most
 _BEND = ((0.7, 1.0), (0.7, 0.4), (0.45, 0.6), (0.25, 0.3), (0.12, 0.2))  # largest angle, and how soon it is taken
@@ -79,12 +80,17 @@ class SampledGaussianBand:
         return np.asarray(s * (lam + np.log(-np.expm1(-lam)) - math.log(q) + math.log1p(-q)) + 0.5 / s)
 
     def _window(self, t: Floats, loss_error: Floats) -> tuple[Floats, Floats]:
-        """(w_high - w_low, bounds of its absolute error), formed from the smaller tails."""
+        """(w_high - w_low, bounds of its absolute error), formed from the smaller tails; zero where it is tiny."""
         lam = np.logaddexp(0.0, self._argument(t))
+        sloppy = loss_error + (8 - 4 * math.log1p(-self.kernel.rate)) * EPS * lam
         z, blur = [], []
         for edge in self._edges():
             z.append(edge.rho * (1.0 - lam / edge.at))
-            blur.append((loss_error + 8 * EPS * lam) / edge.width + 4 * EPS * edge.rho * (1 + lam / edge.at))
+            blur.append(sloppy / edge.width + 4 * EPS * edge.rho * (1 + lam / edge.at))
+        window, error = self._between(z, blur)
+        return np.where(window < _TINY, 0.0, window), np.where(window < _TINY, _TINY, error)
+
+    def _between(self, z: list[Floats], blur: list[Floats]) -> tuple[Floats, Floats]:
         if self.low is None:
             return _edge(z[0], blur[0])
         if self.high is None:
@@ -232,7 +238,7 @@ class SampledGaussianBand:
         The error is at most 2 N(a) / (e^{2 pi a / h} - 1), N(a) the integral of the modulus on Im t = +-a, bounded
         cell by cell [Trefethen, Weideman 2014, Thm. 5.1].
         """
-        angles = _ANGLES[_ANGLES * self.kernel.scale <= _HIGHEST]
+        angles = np.minimum(_ANGLES, _HIGHEST / self.kernel.scale)
         log_n = self._log_modulus(cells, zeta, reach, angles[:, None]) + math.log(2.0)
         a = self.kernel.scale * angles
         best = min(0.5, float((2 * math.pi * a / np.maximum(log_n - target, 1.0)).max()))
@@ -248,20 +254,26 @@ class SampledGaussianBand:
         window, window_error = self._window(t, loss_error)
         exponent = -0.5 * t * t + zeta * loss
         weight_error = EPS * (t * t + 3 * np.abs(zeta * loss) + 8) + zeta * loss_error
-        weight_error += window_error / np.maximum(window, 1e-200)
+        weight_error += np.where(window > 0, window_error / np.maximum(window, _TINY), 0.0)
         top = float(exponent[window > 0].max(initial=-math.inf))
         raw = window * np.exp(np.minimum(exponent - top, 0.0))
         total = math.fsum(raw)
         if not total > 0.0:
             return None
+        if (window == 0).any():
+            log_lost = float(_log_sum(exponent[window == 0])) + math.log(step * _TINY) - _HALF_LOG_TAU
+            log_missed = float(np.logaddexp(log_missed, log_lost + 0.01))
         weights = raw / total
         centre = float(np.dot(weights, loss))
         log_moment = top + math.log(total * step) - _HALF_LOG_TAU
         error = 1.01 * float(np.dot(weights, weight_error)) + 8 * EPS + 4 * EPS * (abs(top) + abs(log_moment))
         defect = 2.2 * math.exp(min(log_missed - log_moment, 0.0))  # of numerator and denominator
+        if not defect < 0.01:
+            return None
         error += defect
         if self.low is None and abs(log_moment) < 0.5:
-            log_moment, error = self._near_one(t, step, loss, window, theta, weight_error, loss_error, defect)
+            sharp = self._near_one(t, step, loss, window, theta, weight_error, loss_error, defect)
+            log_moment, error = min((log_moment, error), sharp, key=lambda found: found[1])
         return NodeCharacteristic(
             losses=loss - centre,
             weights=weights,
@@ -286,6 +298,8 @@ class SampledGaussianBand:
     ) -> tuple[float, float]:
         """K = log1p(E_P[w expm1(theta L)] - P(above)): its rounding error is relative to theta E|L|, not to 1."""
         outside, blur = _mass_above(self.kernel, self._edges()[0])
+        if not blur < 0.01:
+            return 0.0, math.inf
         base, lifted = weighted_expm1(math.log(step) - 0.5 * t * t - _HALF_LOG_TAU + loss, theta * loss)
         size = np.abs(window * lifted)
         sharp = math.fsum(window * lifted) - outside
@@ -293,7 +307,9 @@ class SampledGaussianBand:
             np.dot(window * base + size, loss_error + EPS * np.abs(loss))
         )
         error = 1.05 * (error + (blur + 4 * EPS) * outside) / (1 + sharp) + 4 * EPS * abs(sharp)
-        return math.log1p(sharp), error + 3 * defect  # both integrals, of e^{theta L} and of 1, miss as much
+        # A >= 1 - q: the integral of 1 misses at most (1 - q)^-theta times as much as that of e^{theta L}
+        more = math.exp(min(-theta * math.log1p(-self.kernel.rate), 700.0))
+        return math.log1p(sharp), error + defect * (1 + 2 * more)
 
     def moment_table(self, theta: Floats) -> MomentTable:
         """K at tilts theta >= -1 and its derivatives; one grid serves all."""
@@ -339,10 +355,10 @@ class SampledGaussianBand:
         if cells is None or lam <= 0:
             return math.inf if cells is None else -math.inf
         gate = self._log_bound(cells.lam[:-1], cells.lam[1:], np.zeros(len(cells.t) - 1))
-        inside = (cells.log_mass(1.0 + theta) + gate)[cells.lam[:-1] < lam * (1 + 1e-12)]
+        inside = (cells.log_mass(1.0 + theta) + gate)[cells.lam[:-1] < lam * (1 + 1e-9)]
         left = float(self._log_left(cells, 1.0 + theta, 0.0, 0.0, slice(0, 1))[0])
         beyond = float(self._log_right(cells, 1.0 + theta, 0.0, 0.0, slice(-1, None))[0])
-        outside = [left, beyond] if lam > cells.lam[-1] else [left]
+        outside = [left, beyond] if lam * (1 + 1e-9) > cells.lam[-1] else [left]
         return float(np.logaddexp.reduce(np.concatenate((inside, outside)))) + 1e-9
 
     # -- decay -----------------------------------------------------------------------------------------------
@@ -357,9 +373,10 @@ class SampledGaussianBand:
         zeta = 1.0 + theta
         cells = self._cells(zeta, 90.0)
         table = self.moment_table(np.array([theta]))
-        log_moment, error = float(table.moment[0]), float(table.error[0]) + 1e-9
+        log_moment = float(table.moment[0])
         if cells is None or not math.isfinite(log_moment):
             return np.zeros_like(start)
+        error = float(table.error[0]) + 1e-9 + 16 * EPS * float((cells.t**2 + np.abs(zeta * cells.log_a)).max())
         best = np.zeros_like(start)
         if self.low is not None:
             for angle in _ANGLES[3:].tolist():
@@ -418,10 +435,10 @@ class SampledGaussianBand:
         gain = np.expm1(np.minimum(x, 700.0)) + ndtr(z) * (1 + 1e-9)
         inside = gain * np.where(gain > 0, np.exp(np.minimum(log_most + blur, 700.0)), np.exp(log_least - blur))
         outside = np.exp(x + log_most + blur) - np.exp(log_ndtr(-z) + log_least - blur)
-        total = np.where(z < 0, inside, outside).sum(axis=1)
-        slack = 1e-9 + 16 * EPS * float((cells.t**2 + np.abs(zeta * cells.log_a)).max())
-        near = np.log(np.maximum(1.0 + total + slack * np.abs(total) + 1e-24, 1e-12))
-        direct = _log_sum(x + log_most) + blur + slack
+        parts = np.where(z < 0, inside, outside)
+        total = parts.sum(axis=1) + blur * np.abs(parts).sum(axis=1)
+        near = np.log(np.maximum(1.0 + total + 1e-24, 1e-12))
+        direct = _log_sum(x + log_most) + 2 * blur
         log_ends = float(self._log_ends(cells, zeta, beta, 0.0)) - log_moment + blur
         return np.asarray(np.logaddexp(np.minimum(near, direct), log_ends))
 
@@ -430,7 +447,7 @@ class SampledGaussianBand:
 def _mass_above(kernel: SampledGaussianNodes, edge: Edge) -> tuple[float, float]:
     """(mass above the edge, bound of its relative error)."""
     above = SampledGaussianBand(kernel, edge, None).characteristic(0.0, 0.0, -36.0)
-    return (0.0, 1.0) if above is None else (math.exp(above.log_moment), 1.01 * above.log_moment_error)
+    return (0.0, math.inf) if above is None else (math.exp(above.log_moment), 1.01 * above.log_moment_error)
 
 
 def _edge(z: Floats, blur: Floats) -> tuple[Floats, Floats]:

@@ -6,6 +6,7 @@ import math
 import random
 
 import mpmath as mp
+import numpy as np
 import pytest
 from flint import arb
 
@@ -14,6 +15,7 @@ from dptally.law import Composition
 from dptally.law.adjacency import Side
 from dptally.mechanisms.gaussian import GaussianLaw
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.mechanisms.two_point import TwoPointLaw
 from truth import ball, sampled_gaussian_delta
 from truth.balls import precision
 
@@ -136,6 +138,45 @@ def test_chances_of_at_least_one() -> None:
         assert jumps._log_some(math.log(p), n) == pytest.approx(float(mp.log(exact)), rel=1e-14, abs=1e-14)
     assert jumps._log_any([-50.0, -51.0]) == pytest.approx(math.log(math.exp(-50) + math.exp(-51)))
     assert jumps._log_any([math.log(0.5), math.log(0.5)]) == pytest.approx(math.log(0.75))
+    assert jumps._log_any([0.0, -3.0]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "count", "epsilon", "log_delta"),
+    [
+        (7.4847908184766245, 0.039517647737219094, 2, 0.3036316422955583, -156.0),
+        (0.3632203061123924, 0.42282157106515555, 2, 24.66332782899229, -488.3),
+        (9.817098539458934, 0.0036328488660367446, 2, 0.0513138409648944, -304.6),
+        (13.924234364713184, 9.576213790770975e-06, 1, 1.5558625295490526e-05, -103.6),
+        (0.3065240031208129, 0.869417668088352, 1, 1.0795007356261512, -485.1),
+        (0.7352887633700302, 6.804287602031525e-06, 1, 23.905827487117286, -622.0),
+    ],
+)
+def test_jumps_far_heavier_than_the_rest(
+    sigma: float, rate: float, count: int, epsilon: float, log_delta: float
+) -> None:
+    """Tilted jumps outweigh the rest by hundreds of nats: nothing is cut off there, and nothing overflows."""
+    composition = sampled(sigma, rate, count)
+    truth = sampled_gaussian_delta(sigma, rate, count, epsilon, "remove", 12)
+    with np.errstate(all="ignore"):
+        built = list(jumps.for_delta(composition, log_delta, inversion.chernoff_epsilon(composition, log_delta)))
+        built += jumps.for_epsilon(composition, epsilon, inversion.chernoff_log_delta(composition, epsilon))
+        for found in built:
+            low, high, _ = found.log_delta(epsilon)
+            assert contains(low, high, truth)
+
+
+def test_beside_a_law_with_infinite_losses() -> None:
+    """P and Q of a large loss count only while the others are finite: no loss decides alone there."""
+    laws = [(TwoPointLaw.of_guarantee(0.1, 0.2), 2), (SampledGaussianLaw(1e-3, 0.6, Side.REMOVE), 3)]
+    composition = Composition.of(laws)
+    for epsilon in (1.0, 3.0):
+        with np.errstate(all="ignore"):
+            bound = inversion.chernoff_log_delta(composition, epsilon)
+            boxes = [found.log_delta(epsilon)[:2] for found in jumps.for_epsilon(composition, epsilon, bound)]
+        assert boxes
+        boxes.append(lattice.log_delta(composition, epsilon))
+        assert max(low for low, _ in boxes) <= min(high for _, high in boxes)
 
 
 def test_where_splitting_does_not_apply() -> None:

@@ -47,6 +47,7 @@ _MARGIN = 1.1  # they decide alone for every eps up to this many times the estim
 _RELATIVE = 1e-13  # what each truncation may cost, relative to the term
 _MOST_WORK = 40_000_000  # terms times nodes: about 0.15 s
 _SHARP = 1e-8  # relative width at which the plain contour below an edge will do
+_MOST_RATIO = 350.0  # nats between the moments of jumps and of the rest
 _MOST_TERMS = 3000  # of the plain contour below an edge; with more another cut is better
 _AROUND = np.exp([-0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2])
 #: candidates for the end of a contour, in units of 1 / (width of the lower edge)
@@ -282,9 +283,11 @@ class _Plan:
         return sum(n * law.infimum for law, n in self.composition.parts)
 
     def _top(self) -> Edge | None:
-        """The edge beyond which a loss decides alone, whatever the others are; None where the others are unbounded."""
+        """The edge beyond which a loss decides alone, whatever the others are; None where the others are unbounded, or
+        have less than all of their mass at finite losses: P and Q of such a loss would not be what they are by itself.
+        """
         least = self._least()
-        if not math.isfinite(least):
+        if not math.isfinite(least) or any(law.infinity_mass > 0 for law, _ in self.composition.parts):
             return None
         rho = max(_FAR_RHO, self._rho() + 10.0)
         return Edge((_MARGIN * self.epsilon - least) / (1 - _FAR_DEPTH / rho), rho)
@@ -314,7 +317,7 @@ class _Plan:
         blur = 32 * EPS * (4 + len(parts))
         return _Far(
             parts,
-            self._least() * (1 + 4 * EPS),
+            self._least() * (1 + (4 + len(self.composition.parts)) * EPS),
             (ends[0] - blur * (1 + abs(ends[0])), ends[1] + blur * (1 + abs(ends[1]))),
             (ends[2] - blur * (1 + abs(ends[2])), ends[3] + blur * (1 + abs(ends[3]))),
         )
@@ -368,9 +371,12 @@ def _log_any(logs: list[float]) -> float:
     """log(1 - prod (1 - e^x)) for independent events of these log-probabilities."""
     if len(logs) == 1:
         return logs[0]
-    if max(logs, default=-math.inf) < -40.0:
+    most = max(logs, default=-math.inf)
+    if most < -40.0:
         return _log_sum(logs)
-    return math.log(-math.expm1(math.fsum(math.log1p(-math.exp(min(x, -1e-17))) for x in logs)))
+    if most > -1e-15:  # one of them is certain, up to rounding
+        return most
+    return math.log(-math.expm1(math.fsum(math.log1p(-math.exp(x)) for x in logs)))
 
 
 def _finite(table: MomentTable) -> MomentTable:
@@ -389,7 +395,8 @@ def _difference(light: Losses, heavy: list[tuple[Transformable, int] | None], th
         if jump is not None:
             between = jump[0].moment_table(theta)
             ratio = between.moment + between.error - table.moment + table.error
-            more += n * np.log1p(np.exp(np.minimum(ratio, 700.0))) * (1 + 8 * EPS)
+            ratio += 4 * EPS * (np.abs(between.moment) + np.abs(table.moment))
+            more += n * np.logaddexp(0.0, ratio) * (1 + 8 * EPS)
     moment = base + more + np.log(-np.expm1(-more))
     moment += 16 * EPS * (len(light) + np.abs(base) + more)
     zero = np.zeros_like(theta)
@@ -442,6 +449,8 @@ def _log_decay(term: _Term, theta: float, u: Floats) -> Floats:
             continue
         light, heavy = (part.moment_table(np.array([theta])) for part in (law, jump[0]))
         ratio = float(heavy.moment[0] - light.moment[0])
+        if not math.isfinite(ratio):  # beyond the tables
+            return np.zeros_like(u)
         error = float(heavy.error[0] + light.error[0])
         jumps += n * math.log1p(math.exp(min(ratio - error, 700.0)))
         share = ratio + error - float(np.logaddexp(0.0, ratio + error))
@@ -465,6 +474,8 @@ class _Pair:
             heavy = None if jump is None else jump[0].characteristic(theta, reach, -34.0)
             if light is None or (jump is not None and heavy is None):
                 return None
+            if heavy is not None and abs(heavy.log_moment - light.log_moment) > _MOST_RATIO:
+                return None  # the quotient of their transforms would leave the doubles
             rows.append((n, light, heavy))
         return cls(rows)
 
@@ -482,7 +493,7 @@ class _Pair:
 
     def assemble(
         self, theta: float, step: float, number: int, log_tail: float, tilts: MomentTable, epsilon: float
-    ) -> Inversion:
+    ) -> Inversion | None:
         r"""G(u) / N at the nodes, G = prod a_i^n_i - prod b_i^n_i, a = b + h, N its value at u = 0.
 
         G has nonnegative coefficients in b and h, so errors e_b, e_h of b and h cost at most
@@ -515,7 +526,7 @@ class _Pair:
                 size = np.abs(value)
                 turned = value * np.exp(1j * ((heavy.centre - light.centre) * u))
                 rho = ratio * turned / phi * np.exp(-1j * log_phi.imag)
-                grown = log1p_complex(rho)
+                grown = np.where(np.abs(rho) > 1e20, np.log(rho), log1p_complex(rho))  # the latter squares rho
                 jumps += n * grown
                 drift += n * 16 * EPS * np.abs(grown)
                 blur = heavy.log_moment_error + 40 * EPS + 6 * EPS * u * (abs(heavy.centre) + abs(light.centre))
@@ -535,17 +546,20 @@ class _Pair:
         g = np.where(jumps.real > 1.0, many, few) / norm
         d = -np.expm1(-log_kept)
         log_modulus = np.minimum(log_modulus, 0.7)  # it exceeds zero by rounding only
-        error = np.abs(g) * relative + np.exp(log_modulus) * drift / norm
+        size = np.abs(g)
+        error = size * np.expm1(relative) + np.exp(log_modulus) * np.expm1(drift) / norm
         for n, modulus, b_error, h_error in costs:
             error += n * np.exp(log_modulus) / np.maximum(modulus, 1e-150) * (h_error + b_error * d) / norm
-        error = np.where(log_modulus < 0.7, np.minimum(error * 1.01, 2.0), 2.0)  # G is at most N
+        error = 1.01 * error + 1e-140 / norm
+        error = np.minimum(np.where(log_modulus < 0.7, error, math.inf), size + 1.0 + error[0])  # |G| <= N
+        if not (np.isfinite(g).all() and np.isfinite(error).all()):
+            return None
         z = theta + 1j * u
         kernel = 1.0 / (z * (z + 1))
         kernel[0] *= 0.5
         weight = np.abs(kernel)
-        size = np.abs(g)
         centre_size = sum(abs(x) for x in centre)
-        logs = np.abs(log_b.real) + 2 * np.abs(log_b.imag) + 2 * np.abs(jumps)
+        logs = np.abs(log_b.real) + 2 * np.abs(log_b.imag) + 2 * np.abs(jumps) + total
         rounding = error + EPS * size * (number + 40 + logs + 4 * u * centre_size)
         log_n = [*log_moment, total, math.log(norm)]
         return Inversion(
