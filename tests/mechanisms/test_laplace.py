@@ -14,6 +14,7 @@ from law_reference import TILTS, check_moments, check_profile, moment_error, ove
 import dptally as dp
 import golden
 from dptally.errors import Unanswerable
+from dptally.mechanisms.laplace import LaplaceLaw
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS
 
@@ -180,3 +181,30 @@ def test_discrete_laplace_out_of_range() -> None:
         dp.DiscreteLaplace(1e200)
     with pytest.raises(dp.InvalidArgument, match="sensitivity"):
         dp.DiscreteLaplace(1.0, 2**53 + 1)
+
+
+def test_characteristic_function_in_closed_form() -> None:
+    """For many turns it is not a node sum; both stand for ((1 + z) e^{zr} + z e^{-(1+z)r}) / (1 + 2z)."""
+    for reach, theta in ((0.01, 3.0), (0.3, 0.2), (2.0, 7.0), (5.0, 0.01)):
+        law = LaplaceLaw(reach, reach)
+        far = law.characteristic(theta, 1e4 / reach, -30.0)
+        near = law.characteristic(theta, 20.0 / reach, -34.0)
+        assert far is not None
+        assert near is not None
+        assert far.size == 1 < near.size
+        assert abs(far.log_moment - near.log_moment) <= far.log_moment_error + near.log_moment_error
+        step = 1.3 / reach
+        values, errors = far.on_grid(step, 10)
+        with mp.workdps(40):
+            r = mp.mpf(reach)
+
+            def moment(z: mp.mpc, r: mp.mpf = r) -> mp.mpc:
+                return ((1 + z) * mp.exp(z * r) + z * mp.exp(-(1 + z) * r)) / (1 + 2 * z)
+
+            for k in (0, 1, 4, 9):
+                exact = moment(mp.mpc(theta, mp.mpf(step) * k)) / moment(mp.mpf(theta)) - 1
+                assert abs(complex(exact) - values[k]) <= errors[k]
+        turned, other = near.on_grid(step, 10)
+        shift = np.exp(1j * step * np.arange(10) * near.centre)
+        assert (np.abs((1 + turned) * shift - (1 + values)) <= errors + other + 1e-13).all()
+        assert errors[-1] < 1e-12

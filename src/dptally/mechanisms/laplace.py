@@ -12,7 +12,7 @@ from dptally import checks
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.law import Law
-from dptally.law.characteristic import Characteristic, MomentTable
+from dptally.law.characteristic import Characteristic, Complexes, MomentTable
 from dptally.law.law import Numbers
 from dptally.law.nodes import exponential_rule, tilted_nodes
 from dptally.mechanisms.mechanism import Mechanism
@@ -24,6 +24,44 @@ from dptally.numerics.rounding import EPS
 __all__ = ["Laplace", "LaplaceLaw"]
 
 _MOMENT_ULPS = 64.0
+_MANY_TURNS = 400.0  # u r beyond which the characteristic function is taken in closed form
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceCharacteristic(Characteristic):
+    """phi in closed form, z = theta + iu:  ((1 + z) e^{zr} + z e^{-(1+z)r}) / (1 + 2z), over its value at u = 0.
+
+    For many turns of e^{iur}, where nodes are dear. As u grows |1 + z| / |1 + 2z| falls and |z| / |1 + 2z| rises to
+    1/2, so the two terms together never exceed 3/2. ``off``: the relative error of r.
+    """
+
+    reach: float
+    theta: float
+    off: float
+    log_moment: float
+    log_moment_error: float
+    centre: float
+
+    def in_rows(self, step: float, first: Floats, column: Floats) -> Complexes:
+        r, theta = self.reach, self.theta
+        turned = np.multiply.outer(np.exp(1j * (r * step) * first), np.exp(1j * (r * step) * column))
+        z = theta + 1j * (step * (first[:, None] + column))
+        up = math.exp(theta * r - self.log_moment)
+        down = math.exp(-(1 + theta) * r - self.log_moment)
+        return np.asarray((up * (1 + z) * turned + down * z * turned.conj()) / (1 + 2 * z), dtype=np.complex128)
+
+    def row_error(self) -> tuple[float, float]:
+        """Of each term: its exponent, r and a dozen roundings; of e^{iur}: r u and its halves."""
+        size = 2 * self.theta * self.reach + self.reach + abs(self.log_moment)
+        flat = EPS * (40 + 4 * size) + size * self.off + self.log_moment_error
+        return 1.5 * flat, 1.5 * self.reach * (self.off + 6 * EPS)
+
+    def on_grid(self, step: float, number: int) -> tuple[Complexes, Floats]:
+        block = math.isqrt(max(number - 1, 0)) + 1
+        first = block * np.arange(float(-(-number // block)))
+        flat, steep = self.row_error()
+        values = self.in_rows(step, first, np.arange(float(block))).ravel()[:number]
+        return values - 1.0, flat + steep * step * np.arange(float(number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +103,8 @@ class LaplaceLaw(Law):
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
         """Two atoms, and Gauss-Legendre nodes for the density: e^{(theta + 1/2 + iu) l} is entire."""
         r = self.reach
+        if r * reach > _MANY_TURNS:
+            return self._closed(theta)
         rule = exponential_rule(r * (theta + 0.5), r * reach, log_tolerance)
         if rule is None:
             return None
@@ -75,6 +115,11 @@ class LaplaceLaw(Law):
         return tilted_nodes(
             losses, masses, theta, loss_error=off, mass_error=(64 + 8 * r) * EPS, defect=math.exp(log_tolerance)
         )
+
+    def _closed(self, theta: float) -> LaplaceCharacteristic:
+        moment = float(self.log_moment(np.array([theta]))[0])
+        off = (self.reach - self.reach_lower) / self.reach + 4 * EPS
+        return LaplaceCharacteristic(self.reach, theta, off, moment, _MOMENT_ULPS * EPS * moment, 0.0)
 
     def log_decay(self, theta: float, start: Floats) -> Floats:
         """|phi(u)| <= tilted mass of the atoms + (variation of the tilted density) / u; the density is monotone."""

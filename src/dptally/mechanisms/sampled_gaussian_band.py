@@ -334,11 +334,11 @@ class SampledGaussianBand:
         exponent = (-0.5 * t * t)[None, :] + zeta[:, None] * loss[None, :]
         top = (exponent + np.where(window > 0, 0.0, -math.inf)).max(axis=1)
         weights = np.exp(np.minimum(exponent - top[:, None], 700.0))
-        total = weights @ window
-        mean = weights @ (window * loss) / total
-        second = weights @ (window * loss * loss) / total - mean * mean
+        columns_of = np.stack((window, window * loss, window * loss * loss, window_error))
+        total, mean, second, blurred = np.einsum("tn,kn->kt", weights, columns_of)  # BLAS would start threads for it
+        mean, second, blurred = mean / total, second / total, blurred / total
+        second = second - mean * mean
         k = top + np.log(total) + math.log(step) - _HALF_LOG_TAU
-        blurred = (weights @ window_error) / total
         column = zeta[:, None]
         log_n = self._log_modulus(cells, column, 0.0, angle) + math.log(2.0) + 0.01
         log_missed = np.logaddexp(log_n - 40.0, math.log(2.0) + self._log_ends(cells, column, 0.0, 0.0))
