@@ -7,7 +7,7 @@ with f the density of the loss of M o G under P and v = m^2,
 
 Both ends are sums over the same nodes; the width in eps is about v (1 + theta). The characteristic function is a
 product over the parts, and rows of nodes where it is already negligible are left out of the rest of the work.
-Derivations: docs/certificates.md, "The smoothing bracket".
+Derivations: docs/certificates-smoothing.md.
 """
 
 from __future__ import annotations
