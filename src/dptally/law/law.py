@@ -130,6 +130,11 @@ class Law(ABC):
         del low, high
         return None
 
+    def reverse(self) -> Law | None:
+        """The law of the same pair in the other direction, both without mass at infinity; None where it is not known.
+        """
+        return None
+
     def spread(self, low: float, step: float, number: int) -> Spread | None:
         """The law spread onto ``number`` points low, low + step, ...; None where no positive formula is at hand."""
         del low, step, number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -114,6 +114,9 @@ class SampledGaussianLaw(Law):
 
     def band(self, low: Edge | None, high: Edge | None) -> SampledGaussianBand | None:
         return SampledGaussianBand(self._kernel(), low, high) if self.side is Side.REMOVE else None
+
+    def reverse(self) -> SampledGaussianLaw:
+        return replace(self, side=Side.ADD if self.side is Side.REMOVE else Side.REMOVE)
 
     def spread(self, low: float, step: float, number: int) -> Spread | None:
         return spread(self._kernel(), low, step, number)

@@ -27,7 +27,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from dptally.accounting import renyi
-from dptally.accounting.certified import closed, inversion, jumps, smoothing
+from dptally.accounting.certified import closed, inversion, jumps, reversal, smoothing
 from dptally.accounting.moments import infinity_mass, log_moment_upper
 from dptally.interval import Interval
 from dptally.law import Composition
@@ -354,6 +354,15 @@ def _smoothed_epsilon(composition: Composition, log_target: tuple[float, float])
         yield inversion.epsilon(found, log_target)
 
 
+def _reversed_profiles(composition: Composition, epsilon: float) -> Iterator[_Bounded]:
+    return reversal.for_epsilon(composition, epsilon)
+
+
+def _reversed_epsilon(composition: Composition, log_target: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    for found in reversal.for_delta(composition, log_target[0]):
+        yield inversion.epsilon(found, log_target)
+
+
 def _few_profiles(composition: Composition, epsilon: float) -> Iterator[_Bounded]:
     from dptally.accounting.certified import few_steps
 
@@ -397,6 +406,7 @@ def _lattice_epsilon(composition: Composition, log_target: tuple[float, float]) 
 
 _ROUTES = (
     _Route("inversion", 1e-9, _inversion_profiles, _inversion_epsilon),
+    _Route("inversion of the reverse", 1e-7, _reversed_profiles, _reversed_epsilon),
     _Route("inversion, split by jumps", 5e-7, _jumps_profiles, _jumps_epsilon),
     _Route("smoothed inversion", 9e-7, _smoothed_profiles, _smoothed_epsilon),
     _Route("lattice of deciding losses", 9e-7, _few_profiles, _few_epsilon),

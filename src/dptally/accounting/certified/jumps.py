@@ -151,8 +151,7 @@ def for_delta(composition: Composition, log_delta: float, guess: float) -> Itera
     """
     if not 0 < guess < math.inf:
         return
-    drift = -sum(n * law.infimum for law, n in composition.parts)
-    least = 1e-4 * drift if math.isfinite(drift) else 0.0  # an eps of zero is found from a little above
+    least = _least(composition)
     plan = _Plan(composition, guess, log_delta)
     at = max(plan.likely(), least)
     for _ in range(6):  # the first guess may be too large by far
@@ -176,10 +175,17 @@ def for_delta(composition: Composition, log_delta: float, guess: float) -> Itera
 
 def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> Iterator[JumpSum]:
     """Split sums near this eps; ``log_guess``: an upper bound of log delta(eps)."""
-    if 0 < epsilon < math.inf:
-        found = _Plan(composition, epsilon, log_guess - 3.0).build(epsilon)
+    at = max(epsilon, _least(composition))
+    if 0 < at < math.inf:
+        found = _Plan(composition, at, log_guess - 3.0).build(at)
         if found is not None:
             yield found
+
+
+def _least(composition: Composition) -> float:
+    """An eps of zero is answered by the split sum of one a little above, on the scale of the least losses."""
+    drift = -sum(n * law.infimum for law, n in composition.parts)
+    return 1e-4 * drift if math.isfinite(drift) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +222,7 @@ class _Plan:
     def _make(self) -> Iterator[_Layer]:
         least = self._least()
         widest = self.epsilon - (least if math.isfinite(least) else 0.0)
-        theta = np.geomspace(0.05 / widest, max(60.0, -4 * self.log_delta) / self.epsilon, 40)
+        theta = np.geomspace(0.05 / widest, max(60.0, -4 * self.log_delta) / max(self.epsilon, 0.02 * widest), 40)
         high, size = self._top(), widest / _FIRST
         for _ in range(_MOST_CUTS):
             whole: Losses = [] if high is None else self._below(high)
