@@ -13,6 +13,8 @@ from flint import arb
 from dptally.accounting.certified import closed, few_steps, inversion, jumps, lattice
 from dptally.law import Composition
 from dptally.law.adjacency import Side
+from dptally.law.characteristic import Edge, GaussianCharacteristic, MomentTable
+from dptally.law.law import Floats
 from dptally.mechanisms.gaussian import GaussianLaw
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
 from dptally.mechanisms.two_point import TwoPointLaw
@@ -216,3 +218,42 @@ def test_a_gaussian_beside_rare_jumps() -> None:
             boxes.append(straight.log_delta(epsilon)[:2])
         assert boxes
         assert max(low for low, _ in boxes) <= min(high for _, high in boxes)
+
+
+class Fixed(GaussianCharacteristic):
+    """A stand-in with a given K at every tilt, and itself as its characteristic function."""
+
+    def moment_table(self, theta: Floats) -> MomentTable:
+        zero = np.zeros_like(theta)
+        return MomentTable(theta, zero + self.log_moment, zero, zero, zero)
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Fixed | None:
+        return self if reach < 100 else None
+
+    def log_decay(self, theta: float, start: Floats) -> Floats:
+        return np.full_like(start, -5.0)
+
+
+def fixed(log_moment: float, variance: float = 1.0) -> Fixed:
+    return Fixed(variance, log_moment, 0.0, 0.0, 0.0)
+
+
+def test_beyond_the_doubles_there_is_no_answer() -> None:
+    u, edge = np.array([1.0]), Edge(1.0, 10.0)
+
+    def term(light: float, heavy: float) -> jumps._Term:
+        table = MomentTable(*np.ones((5, 1)))
+        return jumps._Term([(fixed(light), 3)], [(fixed(heavy), 3)], edge, table)
+
+    assert jumps._log_decay(term(0.0, -1.0), 1.0, u)[0] < -4.0
+    for light, heavy in ((math.inf, 0.0), (0.0, math.inf), (0.0, -2000.0)):
+        assert jumps._log_decay(term(light, heavy), 1.0, u)[0] == 0.0
+    assert jumps._Pair.of(term(0.0, -1.0), 1.0, 10.0, -30.0) is not None
+    assert jumps._Pair.of(term(0.0, -1.0), 1.0, 1000.0, -30.0) is None
+    assert jumps._Pair.of(term(0.0, 400.0), 1.0, 10.0, -30.0) is None
+    with np.errstate(all="ignore"):
+        broken = jumps._Pair([(3, fixed(0.0), fixed(-1.0, math.nan))])
+        assert broken.assemble(1.0, 0.1, 9, -30.0, term(0.0, 0.0).table, 1.0) is None
+    table = jumps._difference([(fixed(1.0), 2)], [(fixed(1500.0), 2)], np.array([1.0]))
+    assert table.moment[0] == pytest.approx(3000.0, rel=1e-12)
+    assert table.moment[0] >= 3000.0
