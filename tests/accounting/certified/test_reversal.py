@@ -71,6 +71,8 @@ def test_epsilon() -> None:
         (0.4179, 0.01069, 47, 0.594),
         (1.399, 0.0005792, 4, 0.669),
         (0.554, 0.0846, 19, 0.595),
+        (0.5912, 0.0002576, 16, 0.673),
+        (0.4698, 0.003013, 18, 0.825),
     ],
 )
 def test_next_to_the_total_variation_no_lattice_is_needed(sigma: float, rate: float, steps: int, share: float) -> None:

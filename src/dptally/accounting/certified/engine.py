@@ -406,7 +406,7 @@ def _lattice_epsilon(composition: Composition, log_target: tuple[float, float]) 
 
 _ROUTES = (
     _Route("inversion", 1e-9, _inversion_profiles, _inversion_epsilon),
-    _Route("inversion of the reverse", 1e-7, _reversed_profiles, _reversed_epsilon),
+    _Route("inversion of the reverse", 5e-7, _reversed_profiles, _reversed_epsilon),
     _Route("inversion, split by jumps", 5e-7, _jumps_profiles, _jumps_epsilon),
     _Route("smoothed inversion", 9e-7, _smoothed_profiles, _smoothed_epsilon),
     _Route("lattice of deciding losses", 9e-7, _few_profiles, _few_epsilon),

@@ -169,7 +169,7 @@ def for_delta(composition: Composition, log_delta: float, guess: float) -> Itera
         # losses decide alone for somewhat larger eps, too
         if not math.isfinite(move) or (-0.06 * at < move and at + move < 1.05 * plan.epsilon):
             return
-        at = min(max(at + 1.02 * move, 0.2 * at), 3 * at)
+        at = min(max(at + 1.02 * move, 0.2 * at), 3 * at + 5e3 * least)  # half of the drift is a small step, too
         plan = _Plan(composition, at, log_delta)
 
 
