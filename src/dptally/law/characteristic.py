@@ -185,8 +185,9 @@ class NodeCharacteristic(Characteristic):
 
 
     def in_rows(self, step: float, first: Floats, column: Floats) -> Complexes:
-        large = np.exp(1j * step * np.multiply.outer(first, self.losses)) * self.weights
-        small = np.exp(1j * step * np.multiply.outer(column, self.losses))
+        turn = 1j * step
+        large = np.asarray(np.exp(turn * np.multiply.outer(first, self.losses)) * self.weights, dtype=np.complex128)
+        small = np.asarray(np.exp(turn * np.multiply.outer(column, self.losses)), dtype=np.complex128)
         if self.size > 4:
             return _product(large, small)
         total = np.multiply.outer(large[:, 0], small[:, 0])  # a few atoms: no matrix product, and no threads

@@ -271,12 +271,9 @@ class SampledGaussianNodes:
         )
         return math.log1p(sharp), 1.05 * error / (1 + sharp) + 4 * EPS * abs(sharp)
 
-    def _decay_edges(self, theta: float, log_tolerance: float, cut: float) -> Floats:
+    def _decay_edges(self, theta: float, log_tolerance: float) -> Floats:
         """Cells: coarse everywhere, fine where share(t) grows from nothing towards one."""
-        left, right = self._ends(theta, log_tolerance)
-        edges = _points(left, min(right, cut), _CELL)
-        if cut < right:
-            edges = np.append(edges[edges < cut], cut)
+        edges = _points(*self._ends(theta, log_tolerance), _CELL)
         if self.scale >= 8 * _CELL:
             return edges
         centre = 0.5 / self.scale - self.scale * (math.log(self.rate) - math.log1p(-self.rate))
@@ -287,14 +284,7 @@ class SampledGaussianNodes:
         before, after = np.searchsorted(edges, fine[0]), np.searchsorted(edges, fine[-1], "right")
         return np.concatenate((edges[:before], fine, edges[after:]))
 
-    def log_decay(
-        self,
-        theta: float,
-        start: Floats,
-        cut: float = math.inf,
-        log_moment: float | None = None,
-        log_moment_error: float = 0.0,
-    ) -> Floats:
+    def log_decay(self, theta: float, start: Floats) -> Floats:
         r"""For each U in ``start``: a bound of log \|phi(u)\| for all u >= U; the contour moves to t + i y(t), y >= 0.
 
         arg A(t + iy) >= 0 for 0 <= y < pi s, so \|phi(u)\| <= E_theta[e^X] for every u >= U, with angle = y/s and
@@ -304,15 +294,11 @@ class SampledGaussianNodes:
         cell's mass; and 1 + E[e^X - 1], the supremum of e^X - 1 times an upper bound of the mass where it is
         positive, a lower bound where it is negative. share, y, and arg A (in share and, for angles up to pi/2, in the
         angle) increase with t, so the ends of a cell bound each term of X.
-
-        With a finite ``cut`` the law is restricted to t <= cut and has K(theta) = ``log_moment``; the contour then
-        returns to
-        the real line on the last unit before the cut, where X is bounded by what y and y' (at most y more) can cost.
         """
         s, zeta = self.scale, self.order(theta)
         ceiling = 0.5 * min(1.5 * s, _HIGHEST) ** 2 + max(0.0, -zeta) * 0.32 + math.log1p(float(start.max()) / s**2)
         # X is below the ceiling everywhere: what lies outside of the cells counts e^-40 on either side
-        edges = self._decay_edges(theta, -40.0 - ceiling, cut)
+        edges = self._decay_edges(theta, -40.0 - ceiling)
         log_a, share = self.log_a(edges), self.share(edges)
         log_f = -0.5 * edges * edges + zeta * log_a - _HALF_LOG_TAU
         width = edges[1:] - edges[:-1]
@@ -321,18 +307,12 @@ class SampledGaussianNodes:
         # log f is above its chord by at most (1 + ...) h^2/8, and its mean is below the chord's by at most its
         # convexity h^2/12;
         # the mean of e^chord is at most the mean of its ends, and e^(mean of log f) at most the mean of f (Jensen)
-        top = float(log_f.max()) if log_moment is None else log_moment
+        top = float(log_f.max())
         f = np.exp(log_f - top)
         most = (0.5 * width) * (f[:-1] + f[1:]) * np.exp((1.0 + max(0.0, -zeta) / s**2 * product) * (width * width / 8))
         dip = np.maximum(0.0, zeta / s**2 * product - 1.0) * (width * width / 12)
         least = np.exp(0.5 * (log_f[:-1] + log_f[1:]) - (dip + top)) * width
-        if log_moment is None:  # the cells bound M themselves
-            all_least, all_most = float(least.sum()), float(most.sum())
-            outside = 3 * math.exp(-40.0)
-        else:
-            all_least, all_most = math.exp(-log_moment_error - 1e-9), math.exp(log_moment_error + 1e-9)
-            outside = 3 * math.exp(-40.0 - min(log_moment, 0.0))
-        most, least = most / all_least, least / all_most
+        most, least = most / float(least.sum()), least / float(most.sum())  # the cells bound M themselves
         # rounding of the masses and of X
         slack = 1e-9 + 16 * EPS * float((edges * edges + np.abs(zeta * log_a)).max())
         beta = min(1.1, _HIGHEST / s)
@@ -349,16 +329,13 @@ class SampledGaussianNodes:
             x += 0.5 * zeta * np.log1p(-2 * np.minimum(low * (1 - low), high * (1 - high)) * (1 - cosine[:, :-1]))
         else:
             x += 0.5 * zeta * np.log1p(-2 * product * (1 - cosine[:, 1:]))
-        if math.isfinite(cut):
-            last = edges[1:] > cut - 1.0
-            x[:, last] = (stray + np.log1p(slope + s * right))[:, last]
         gain = np.expm1(np.minimum(x, 700.0))
         gained = np.maximum(gain, 0.0)
-        near_one = gained @ most + (gain - gained) @ least
-        near_one += slack * np.abs(near_one)
+        up, down = gained @ most, (gained - gain) @ least
+        near_one = up - down + slack * (up + down)
         whole = float(most.sum())
         small = (gain @ most + whole * (1 + 8 * EPS * len(width))) * (1 + slack) - 1.0
-        total = np.minimum(near_one, small).reshape(len(kappa), -1).min(axis=0) + outside
+        total = np.minimum(near_one, small).reshape(len(kappa), -1).min(axis=0) + 3 * math.exp(-40.0)
         return np.asarray(np.log1p(np.minimum(np.maximum(total, 1e-12 - 1.0), 0.0)))
 
     def _shapes(self, zeta: float, share: Floats, mass: Floats) -> Floats:

@@ -82,6 +82,8 @@ class Smoothed:
     def log_delta(self, epsilon: float) -> tuple[float, float, float]:
         """(lower, upper, slope): certified bounds of log delta(eps), and an estimate of -d log delta / d eps."""
         value, slope, density = self._sums(epsilon).tolist()
+        if not (math.isfinite(value) and math.isfinite(density)):  # beyond the doubles: nothing is known
+            return -math.inf, 0.0, math.nan
         size = abs(epsilon) + abs(self.centre)
         error, density_error = (a + b * size for a, b in zip(self.noise, self.phase, strict=True))
         price = self.variance * (1 + 2.0000001 * math.sqrt(self.variance)) * (max(density, 0.0) + density_error)
