@@ -134,23 +134,21 @@ class SampledReplaceGaussianLaw(Law):
         return 1e150 * m + m * m
 
     def _position(self, loss: Floats) -> Floats:
-        """The s with l(s) = loss: Newton's method kept inside a bracket."""
+        """The s with l(s) = loss: s m = loss/2 + asinh(x), x = (1-q)/q e^{m^2/2} sinh(loss/2), and a step of Newton's.
+
+        A(s) = e^loss A(-s) is a quadratic equation in e^{sm}.
+        """
         target, m = np.minimum(np.abs(loss), self._furthest), 1.0 / self.sigma
-        # l(s) >= log A(s) >= log q + s m - m^2/2 for s >= 0
-        low, high = np.zeros_like(target), (target - math.log(self.rate)) / m + 0.5 * m
-        s = 0.5 * high
-        for _ in range(200):
-            value, slope, _error = self._loss(s)
-            low, high = np.where(value <= target, s, low), np.where(value >= target, s, high)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                newton = s - (value - target) / slope
-            inside = (newton > low) & (newton < high)
-            following = np.where(inside, newton, low + 0.5 * (high - low))
-            done = np.abs(following - s) <= 2 * EPS * s
-            s = following
-            if done.all():
-                break
-        return np.copysign(s, loss)
+        with np.errstate(divide="ignore"):
+            log_twice_sinh = 0.5 * target + np.log(-np.expm1(-target))
+        log_twice_x = log_twice_sinh + (math.log1p(-self.rate) - math.log(self.rate) + 0.5 * m * m)
+        large = log_twice_x > 40.0
+        angle = np.where(large, log_twice_x, np.arcsinh(0.5 * np.exp(np.where(large, 0.0, log_twice_x))))
+        s = (0.5 * target + angle) * self.sigma
+        value, slope, _error = self._loss(s)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            newton = s - (value - target) / slope
+        return np.copysign(np.where(np.abs(newton - s) <= 1e-6 * s, newton, s), loss)
 
     def _enclosed(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """Bounds of s for epsilon >= 0, verified by the sign of l(s) - eps with the error of l."""
@@ -158,16 +156,18 @@ class SampledReplaceGaussianLaw(Law):
         _value, slope, error = self._loss(s)
         shift = np.minimum(error / np.where(slope > 0, slope, 1.0), 1.0)
         radius = 4.0 * (EPS * (1.0 + np.abs(s)) + np.where(slope > 0, shift, 1.0))
+        radius = np.where(epsilon == 0, 0.0, radius)  # l(0) = 0
+        held = epsilon == 0
         for _ in range(64):
             below, _, below_error = self._loss(s - radius)
             above, _, above_error = self._loss(s + radius)
-            held = (below + below_error <= epsilon) & (above - above_error >= epsilon)
+            held = held | ((below + below_error <= epsilon) & (above - above_error >= epsilon))
             if held.all():
-                # l is odd and increasing, and at least log q + s m - m^2/2
-                most = (epsilon - math.log(self.rate)) * self.sigma + 0.5 / self.sigma
-                return np.maximum(s - radius, 0.0), np.minimum(s + radius, most * (1.0 + 16 * EPS))
+                break
             radius = np.where(held, radius, 4.0 * radius)
-        raise ArithmeticError(f"no bracket for the threshold of {self!r} at epsilon {epsilon}")
+        # l is odd and increasing, and at least log q + s m - m^2/2: known wherever it is too flat to be told from eps
+        most = ((epsilon - math.log(self.rate)) * self.sigma + 0.5 / self.sigma) * (1.0 + 16 * EPS)
+        return np.where(held, np.maximum(s - radius, 0.0), 0.0), np.where(held, np.minimum(s + radius, most), most)
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         # delta falls with eps, so what bounds it at the furthest loss bounds it beyond

@@ -38,6 +38,7 @@ _POINTS = 1 << 18  # profile values of one law
 _NEGLIGIBLE = 23.0  # nats below delta
 _DEEPEST = -745.0  # log-profiles below this are not resolved: doubles end here
 _RELATIVE, _ABSOLUTE = 4e-7, 8e-7  # a width of epsilon that needs no smaller step: the smaller of the two
+_ENOUGH = 1e-7  # a relative width of delta that needs no smaller step, at epsilons next to zero
 Parts = Sequence[tuple[Spread, int]]
 
 
@@ -157,7 +158,7 @@ def log_delta(composition: Composition, epsilon: float, *, effort: float = 1.0) 
         best = max(best[0], low), min(best[1], high)
         width, tolerance = (
             best[1] - best[0],
-            max(_rate(bracket, epsilon) * min(_RELATIVE * epsilon, _ABSOLUTE), 1e-9),
+            max(_rate(bracket, epsilon) * min(_RELATIVE * epsilon, _ABSOLUTE), _ENOUGH),
         )
         if width <= tolerance:
             break
