@@ -21,6 +21,7 @@ from dptally.numerics.rounding import EPS
 __all__ = ["Reversed", "for_delta", "for_epsilon"]
 
 _FAR_BELOW = 9.0  # nats: of a delta this far below the total variation the difference leaves too little
+_SMALL = 0.1  # of the largest loss: up to there a split sum that was made for eps = 0 is sharp
 _NEAR = 0.1  # a contour made for one eps is left when the answer is further off, relative to the total variation
 
 
@@ -63,7 +64,7 @@ def for_epsilon(composition: Composition, epsilon: float) -> Iterator[Reversed]:
     plain = inversion.for_epsilon(other, -epsilon)
     if plain is not None:
         yield Reversed(plain, epsilon)
-    elif jumps.applies(other):
+    elif epsilon <= _SMALL * composition.supremum and jumps.applies(other):
         for found in jumps.for_epsilon(other, 0.0, -1e-3):
             yield Reversed(found, epsilon)
 
