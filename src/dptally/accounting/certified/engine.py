@@ -6,6 +6,7 @@ needed their certified intervals are intersected:
 
     closed form                  one step: the law's own profile (closed.py)
     inversion                    smooth losses: one contour sum (inversion.py)
+    inversion of the reverse     eps next to 0: the other direction of the same pair at -eps (reversal.py)
     inversion, split by jumps    rare large losses: a contour for every size of loss (jumps.py)
     smoothed inversion           different laws with point masses: a contour with a little noise (smoothing.py)
     lattice of deciding losses   few steps of one law (few_steps.py)
