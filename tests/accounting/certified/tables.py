@@ -62,7 +62,8 @@ def _mechanism(part: dict[str, Any]) -> Any:
 def every_route(composition: Composition, epsilon: float) -> Iterator[tuple[str, float, float]]:
     """(route, lower, upper) of log delta(eps): every answer of every route of the engine, needed or not."""
     for route in engine._ROUTES:
-        for low, high, *_ in engine._tried(route.log_delta(composition, epsilon)):
+        for found in engine._tried(route.profiles(composition, epsilon)):
+            low, high, _ = engine._asked(found, epsilon)
             yield route.name, low, high
 
 
