@@ -267,7 +267,8 @@ def jump_sums(draw: Draw) -> Result:
         bounded((low, high), exact, f"{route.name}: {text}")
         for route in engine._ROUTES
         if "lattice" not in route.name
-        for low, high, *_ in engine._tried(route.log_delta(composition, epsilon))
+        for found in engine._tried(route.profiles(composition, epsilon))
+        for low, high, _ in [engine._asked(found, epsilon)]
     ]
     return min(results, key=lambda r: bool(r.inside), default=Result(None, text, math.nan))
 
