@@ -37,6 +37,8 @@ from dptally.numerics.rounding import EPS, down, up
 
 Answers = TypeVar("Answers")
 
+_MANY = 16  # different laws
+
 __all__ = ["delta_interval", "delta_profile", "epsilon_curve", "epsilon_interval"]
 
 
@@ -197,8 +199,10 @@ def _epsilon_finite(
     if composition.steps == 1:
         return *closed.epsilon(composition.parts[0][0], log_target), "closed form"
     low, high, method = 0.0, max(0.0, composition.supremum), "Chernoff"
+    # one look at every law: before the second route, or where that takes as long as the smoothed contour after it
+    look = 4 if len(composition.parts) >= _MANY and not jumps.applies(composition) else 1
     for number, route in enumerate(_ROUTES):
-        if number == 1:  # asked only when the first route failed
+        if number == look:  # asked only when the first route failed
             if _log_delta_at_zero(composition) <= log_target[0]:
                 return 0.0, 0.0, "delta exceeds the total variation"
             low = max(low, _near_the_largest(composition, log_target[1]))
@@ -328,7 +332,9 @@ _Made = tuple[_Route, _Bounded]
 
 def _worth(composition: Composition) -> int:
     """How much work one plain contour is worth: less where rare large losses can be counted apart."""
-    return inversion.MOST_WORK // 10 if jumps.applies(composition) else inversion.MOST_WORK
+    if not jumps.applies(composition):
+        return inversion.MOST_WORK
+    return min(inversion.MOST_WORK, inversion.MOST_WORK // 10 * len(composition.parts))
 
 
 def _inversion_profiles(composition: Composition, epsilon: float) -> Iterator[_Bounded]:
