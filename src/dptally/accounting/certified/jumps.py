@@ -222,7 +222,7 @@ class _Plan:
     def _make(self) -> Iterator[_Layer]:
         least = self._least()
         widest = self.epsilon - (least if math.isfinite(least) else 0.0)
-        theta = np.geomspace(0.05 / widest, max(60.0, -4 * self.log_delta) / max(self.epsilon, 0.02 * widest), 40)
+        theta = np.geomspace(0.05 / widest, max(60.0, -4 * self.log_delta) / max(self.epsilon, 1e-3 * widest), 44)
         high, size = self._top(), widest / _FIRST
         for _ in range(_MOST_CUTS):
             whole: Losses = [] if high is None else self._below(high)
