@@ -152,6 +152,31 @@ class NodeCharacteristic(Characteristic):
     log_moment_error: float
     centre: float
 
+    @classmethod
+    def of(
+        cls,
+        losses: Floats,
+        weights: Floats,
+        *,
+        loss_error: Floats,
+        weight_error: Floats,
+        defect: float,
+        log_moment: float,
+        log_moment_error: float,
+    ) -> NodeCharacteristic:
+        """From losses that are not centred; the rounding of the difference joins their error."""
+        centre = float(np.dot(weights, losses))
+        return cls(
+            losses=losses - centre,
+            weights=weights,
+            loss_error=loss_error + EPS * (np.abs(losses) + abs(centre)),
+            weight_error=weight_error,
+            defect=defect,
+            log_moment=log_moment,
+            log_moment_error=log_moment_error,
+            centre=centre,
+        )
+
     @property
     def size(self) -> int:
         return len(self.losses)

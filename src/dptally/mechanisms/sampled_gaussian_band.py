@@ -264,7 +264,6 @@ class SampledGaussianBand:
             log_lost = float(_log_sum(exponent[window == 0])) + math.log(step * _TINY) - _HALF_LOG_TAU
             log_missed = float(np.logaddexp(log_missed, log_lost + 0.01))
         weights = raw / total
-        centre = float(np.dot(weights, loss))
         log_moment = top + math.log(total * step) - _HALF_LOG_TAU
         error = 1.01 * float(np.dot(weights, weight_error)) + 8 * EPS + 4 * EPS * (abs(top) + abs(log_moment))
         defect = 2.2 * math.exp(min(log_missed - log_moment, 0.0))  # of numerator and denominator
@@ -274,15 +273,14 @@ class SampledGaussianBand:
         if self.low is None and abs(log_moment) < 0.5:
             sharp = self._near_one(t, step, loss, window, theta, weight_error, loss_error, defect)
             log_moment, error = min((log_moment, error), sharp, key=lambda found: found[1])
-        return NodeCharacteristic(
-            losses=loss - centre,
-            weights=weights,
-            loss_error=loss_error + EPS * (np.abs(loss) + abs(centre)),
+        return NodeCharacteristic.of(
+            loss,
+            weights,
+            loss_error=loss_error,
             weight_error=weight_error,
             defect=defect,
             log_moment=log_moment,
             log_moment_error=error,
-            centre=centre,
         )
 
     def _near_one(

@@ -87,16 +87,14 @@ class SampledReplaceNodes:
             size = np.abs(lifted)
             error = float(np.dot(size, weight_error + 10 * EPS)) + theta * float(np.dot(base + size, loss_error))
             log_moment, error = math.log1p(sharp), 1.05 * error / (1 + sharp) + 4 * EPS * abs(sharp)
-        centre = float(np.dot(weights, loss))
-        return NodeCharacteristic(
-            losses=loss - centre,
-            weights=weights,
-            loss_error=loss_error + EPS * (np.abs(loss) + abs(centre)),
+        return NodeCharacteristic.of(
+            loss,
+            weights,
+            loss_error=loss_error,
             weight_error=weight_error,
             defect=defect,
             log_moment=log_moment,
             log_moment_error=error + defect,
-            centre=centre,
         )
 
     def moment_table(self, theta: Floats) -> MomentTable:

@@ -402,16 +402,23 @@ def chernoff_epsilon(composition: Composition, log_delta: float) -> float:
     return max(0.0, float(bound(table).min())) if len(table.theta) else math.inf
 
 
+def log_chernoff(table: MomentTable, epsilon: float) -> Floats:
+    """K(t) - t eps + log c(t) at each tilt: upper bounds of log delta(eps), rounded up.
+
+    (1 - e^{-x})+ <= e^{t x} t^t / (1 + t)^{1 + t}.
+    """
+    t = table.theta
+    log_c = t * np.log1p(1 / t) + np.log1p(t)
+    rounding = 8 * EPS * (np.abs(table.moment) + t * abs(epsilon) + log_c)
+    return np.asarray(table.moment + table.error - t * epsilon - log_c + rounding)
+
+
 def chernoff_log_delta(composition: Composition, epsilon: float) -> float:
-    """min over t of K(t) - t eps + log c(t): an upper bound of log delta(eps), rounded up."""
-
-    def bound(rows: MomentTable) -> Floats:
-        t = rows.theta
-        size = np.abs(rows.moment) + t * abs(epsilon) + t * np.log1p(1 / t) + np.log1p(t)
-        return np.asarray(rows.moment + rows.error - t * epsilon - t * np.log1p(1 / t) - np.log1p(t) + 8 * EPS * size)
-
-    table = tabulate(composition.parts, lambda rows: bool(np.argmin(bound(rows)) < len(rows.theta) - 4))
-    return min(0.0, float(bound(table).min())) if len(table.theta) else 0.0
+    """The least of :func:`log_chernoff` over the tilts."""
+    table = tabulate(
+        composition.parts, lambda rows: bool(np.argmin(log_chernoff(rows, epsilon)) < len(rows.theta) - 4)
+    )
+    return min(0.0, float(log_chernoff(table, epsilon).min())) if len(table.theta) else 0.0
 
 
 def for_delta(composition: Composition, log_delta: float, most_work: int = MOST_WORK) -> Inversion | None:

@@ -26,6 +26,7 @@ from dptally.accounting.certified.inversion import (
     Losses,
     alias_period,
     invert,
+    log_chernoff,
     merged,
     tabulate_at,
 )
@@ -62,14 +63,6 @@ class _Term:
     heavy: list[tuple[Transformable, int] | None]  # None for a law that is not cut
     edge: Edge
     table: MomentTable  # of log(M_j^n - M_{j-1}^n), upper bounds
-
-
-def _chernoff(table: MomentTable, epsilon: float) -> Floats:
-    """(1 - e^{-x})+ <= e^{t x} t^t / (1 + t)^{1 + t}."""
-    t = table.theta
-    log_c = t * np.log1p(1 / t) + np.log1p(t)
-    rounding = 8 * EPS * (np.abs(table.moment) + t * abs(epsilon) + log_c)
-    return np.asarray(table.moment + table.error - t * epsilon - log_c + rounding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +113,7 @@ class JumpSum:
         answers = [found.log_delta(epsilon) for found in self.computed]
         far_low, far_high = self.far.log_share(epsilon)
         lower = _log_sum([low for low, _, _ in answers] + [far_low])
-        bounds = [float(_chernoff(table, epsilon).min()) for table in self.bounded]
+        bounds = [float(log_chernoff(table, epsilon).min()) for table in self.bounded]
         upper = _log_sum([high for _, high, _ in answers] + bounds + [far_high])
         slack = 8 * EPS * (4 + abs(lower)) if math.isfinite(lower) else 0.0
         weights = [math.exp(min(0.0, high - upper)) for _, high, _ in answers]
@@ -184,7 +177,7 @@ def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> I
 
 def _least(composition: Composition) -> float:
     """An eps of zero is answered by the split sum of one a little above, on the scale of the least losses."""
-    drift = -sum(n * law.infimum for law, n in composition.parts)
+    drift = -composition.infimum
     return 1e-4 * drift if math.isfinite(drift) else 0.0
 
 
@@ -199,7 +192,7 @@ class _Layer:
     def log_size(self, epsilon: float) -> float:
         """Chernoff's bound of the term, or of all below where that is less or there is no term; to steer by."""
         tables = [self.table] if self.cut is None else [self.table, self.cut.table]
-        found = [float(_chernoff(t, epsilon).min()) for t in tables if t is not None and len(t.theta)]
+        found = [float(log_chernoff(t, epsilon).min()) for t in tables if t is not None and len(t.theta)]
         return min(found, default=-math.inf)
 
 
@@ -220,7 +213,7 @@ class _Plan:
             yield layer
 
     def _make(self) -> Iterator[_Layer]:
-        least = self._least()
+        least = self.composition.infimum
         widest = self.epsilon - (least if math.isfinite(least) else 0.0)
         theta = np.geomspace(0.05 / widest, max(60.0, -4 * self.log_delta) / max(self.epsilon, 1e-3 * widest), 44)
         high, size = self._top(), widest / _FIRST
@@ -235,7 +228,7 @@ class _Plan:
             high, size = low, size / _NEXT
 
     def _negligible(self, table: MomentTable, epsilon: float) -> bool:
-        return float(_chernoff(table, epsilon).min(initial=math.inf)) < self.log_delta - _NEGLIGIBLE
+        return float(log_chernoff(table, epsilon).min(initial=math.inf)) < self.log_delta - _NEGLIGIBLE
 
     def likely(self) -> float:
         """Where Chernoff's bounds of all terms, less what they exceed delta by at the least, take the target."""
@@ -284,15 +277,11 @@ class _Plan:
         """So sharp that of the bulk, at losses near the least, less than e^-36 delta counts as a jump."""
         return math.sqrt(2 * (36.0 + math.log(self.composition.steps) - min(0.0, self.log_delta)))
 
-    def _least(self) -> float:
-        """The sum of the least losses of all steps."""
-        return sum(n * law.infimum for law, n in self.composition.parts)
-
     def _top(self) -> Edge | None:
         """The edge beyond which a loss decides alone, whatever the others are; None where the others are unbounded, or
         have less than all of their mass at finite losses: P and Q of such a loss would not be what they are by itself.
         """
-        least = self._least()
+        least = self.composition.infimum
         if not math.isfinite(least) or any(law.infinity_mass > 0 for law, _ in self.composition.parts):
             return None
         rho = max(_FAR_RHO, self._rho() + 10.0)
@@ -323,19 +312,19 @@ class _Plan:
         blur = 32 * EPS * (4 + len(parts))
         return _Far(
             parts,
-            self._least() * (1 + (4 + len(self.composition.parts)) * EPS),
+            self.composition.infimum,
             (ends[0] - blur * (1 + abs(ends[0])), ends[1] + blur * (1 + abs(ends[1]))),
             (ends[2] - blur * (1 + abs(ends[2])), ends[3] + blur * (1 + abs(ends[3]))),
         )
 
     def _whole(self, parts: Losses, table: MomentTable, epsilon: float) -> Inversion | None:
         """The plain contour of the losses below an edge."""
-        bound = _chernoff(table, epsilon)
+        bound = log_chernoff(table, epsilon)
         theta = float(table.theta[int(np.argmin(bound))])
         fine = tabulate_at(parts, theta * _AROUND)
         if not np.isfinite(fine.moment).all():
             return None
-        best = int(np.argmin(_chernoff(fine, epsilon)))
+        best = int(np.argmin(log_chernoff(fine, epsilon)))
         row = MomentTable(*(getattr(fine, name)[[best]] for name in ("theta", "moment", "error", "first", "second")))
         tilts = merged(table, fine)
         theta, spread = float(row.theta[0]), float(row.second[0] + row.theta[0] ** -2)
@@ -367,10 +356,9 @@ def _log_some(log_p: float, n: int) -> float:
     p = math.exp(min(log_p, 0.0))
     if p >= 1.0:
         return 0.0
-    exponent = n * math.log1p(-p) if p > 1e-17 else 0.0
     if p <= 1e-17:
         return log_p + math.log(n) if p * n < 1e-17 else math.log(-math.expm1(-p * n))
-    return math.log(-math.expm1(exponent))
+    return math.log(-math.expm1(n * math.log1p(-p)))
 
 
 def _log_any(logs: list[float]) -> float:
@@ -411,14 +399,14 @@ def _difference(light: Losses, heavy: list[tuple[Transformable, int] | None], th
 
 def _contour(term: _Term, epsilon: float, log_delta: float) -> Inversion | None:
     """The contour of one term near its saddle for this eps; a term far below delta may be less sharp."""
-    bound = _chernoff(term.table, epsilon)
+    bound = log_chernoff(term.table, epsilon)
     relative = _RELATIVE * math.exp(min(max(0.0, log_delta - float(bound.min())), 20.0))
     middle = float(term.table.theta[int(np.argmin(bound))])
     fine = _difference(term.light, term.heavy, middle * _AROUND)
     tilts = merged(term.table, fine)
     if len(fine.theta) < len(_AROUND):
         return None
-    best = int(np.argmin(_chernoff(fine, epsilon)[1:-1])) + 1
+    best = int(np.argmin(log_chernoff(fine, epsilon)[1:-1])) + 1
     theta = float(fine.theta[best])
     gap = np.diff(fine.theta[best - 1 : best + 2])
     slopes = np.diff(fine.moment[best - 1 : best + 2]) / gap
