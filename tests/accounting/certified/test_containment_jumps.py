@@ -1,0 +1,179 @@
+"""Golden: sums split by jumps, each asked at several epsilons, contain truths that share no code with the library.
+
+Every question counts once, and only where an interval moved a little beside the truth would be refuted.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tables
+from flint import arb
+
+import dptally as dp
+from dptally.accounting.certified import engine, inversion, jumps
+from dptally.accounting.certified.jumps import JumpSum
+from dptally.law import Composition
+from dptally.law.adjacency import Side
+from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from truth import ball, floats, one_step_delta
+from truth.balls import precision
+from truth.judge import Judge
+from truth.stored import pairs
+
+#: nats: what the engine takes for a sharp answer is half of it
+SHIFT = 1e-6
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """As in the engine: intermediate infinities are meant."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def log_uniform(draw: random.Random, low: float, high: float) -> float:
+    return math.exp(draw.uniform(math.log(low), math.log(high)))
+
+
+def built(composition: Composition, epsilon: float, bound: float = math.inf) -> list[JumpSum]:
+    """As the engine does it, whether or not another route would have done; ``bound`` of delta, Chernoff's if none.
+
+    Where Chernoff's exceeds delta by far, terms that matter are taken for negligible: sound, but wide.
+    """
+    assert jumps.applies(composition)
+    guess = inversion.chernoff_log_delta(composition, epsilon) if bound > 1 else math.log(bound)
+    return list(engine._tried(jumps.for_epsilon(composition, epsilon, guess)))
+
+
+def test_two_steps_at_several_epsilons() -> None:
+    judge = Judge(SHIFT)
+    for sigma, rate, direction, answers in pairs("near"):
+        if direction == "remove":
+            composition = tables.sampled_composition(sigma, rate, 2, direction)
+            for found in built(composition, answers[0].epsilon, answers[0].upper):
+                for epsilon, lower, upper in answers:
+                    low, high, _ = engine._asked(found, epsilon)
+                    judge.log_delta((sigma, rate, epsilon), low, high, (lower, upper))
+    judge.close(1300)
+
+
+def test_two_steps_of_the_table() -> None:
+    """Every fourth row, at its saddle and off it, with the engine's guess of delta."""
+    judge = Judge(SHIFT)
+    rows = [row for row in tables.sampled() if row[2] == 2 and row[3] == "remove"][::4]
+    for index, (*plan, epsilon, lower, upper) in enumerate(rows):
+        for found in built(tables.sampled_composition(*plan), (1.0, 1.04, 0.98)[index % 3] * epsilon):
+            low, high, _ = engine._asked(found, epsilon)
+            judge.log_delta((*plan, epsilon), low, high, (lower, upper))
+    judge.close(130)
+
+
+def test_many_steps_of_the_table() -> None:
+    judge = Judge(SHIFT)
+    rows = [row for row in tables.sampled() if row[2] > 2 and row[3] == "remove"][::2]
+    for index, (*plan, epsilon, lower, upper) in enumerate(rows):
+        for found in built(tables.sampled_composition(*plan), (1.0, 0.98, 1.04)[index % 3] * epsilon):
+            low, high, _ = engine._asked(found, epsilon)
+            judge.log_delta((*plan, epsilon), low, high, (lower, upper))
+    judge.close(200)
+
+
+@pytest.mark.parametrize("family", ["remove", "tiny rate", "mix"])
+def test_few_steps_of_the_table(family: str) -> None:
+    """3 to 30 steps and different laws together, as sharp as the recursion."""
+    judge = Judge(0.02)
+    for row in tables.few_steps():
+        composition = tables.composition_of(row)
+        if row["family"] == family and jumps.applies(composition):
+            for found in built(composition, row["epsilon"]):
+                low, high, _ = engine._asked(found, row["epsilon"])
+                judge.log_delta(row["number"], low, high, (row["lower"], row["upper"]))
+    judge.close({"remove": 70, "tiny rate": 20, "mix": 12}[family])
+
+
+def test_one_step() -> None:
+    """The closed form: any size of delta that doubles hold."""
+    draw, judge = random.Random("jumps, one step"), Judge(SHIFT)
+    for _ in range(160):
+        sigma, rate = log_uniform(draw, 0.3, 8), log_uniform(draw, 1e-6, 0.99)
+        composition = Composition.of([(SampledGaussianLaw(rate, sigma, Side.REMOVE), 1)])
+        at = log_uniform(draw, 0.2 * rate, 20 / sigma)
+        bound = floats(one_step_delta(sigma, rate, at, "remove"))[1]
+        for found in built(composition, at, bound) if bound > 1e-280 else ():
+            for epsilon in (at, 0.95 * at, 1.03 * at, 1.08 * at):
+                exact = one_step_delta(sigma, rate, epsilon, "remove")
+                if exact > arb(10) ** -290:
+                    judge.log_delta((sigma, rate, epsilon), *engine._asked(found, epsilon)[:2], exact)
+    judge.close(400)
+
+
+def beside_responses(sigma: float, rate: float, p: float, count: int, epsilon: float) -> arb:
+    """The one step's profile averaged over the binomial loss."""
+    with precision(300):
+        a, b = ball(p), 1 - ball(p)
+        step = (a / b).log()
+        terms = (
+            math.comb(count, j)
+            * (a**j * b ** (count - j))
+            * one_step_delta(sigma, rate, ball(epsilon) - (2 * j - count) * step, "remove")
+            for j in range(count + 1)
+        )
+        return sum(terms, arb(0))
+
+
+def test_one_step_beside_responses() -> None:
+    """A law that is cut beside one that is not."""
+    draw, judge = random.Random("jumps, responses"), Judge(SHIFT)
+    for _ in range(50):
+        sigma, rate = log_uniform(draw, 0.3, 2), log_uniform(draw, 1e-4, 0.3)
+        p, count = draw.uniform(0.51, 0.9), draw.choice((1, 2, 4))
+        plan = dp.PoissonSampled(dp.Gaussian(sigma), rate) + count * dp.RandomizedResponse(p)
+        at = count * math.log(p / (1 - p)) * draw.uniform(0.3, 1) + log_uniform(draw, rate, 10 / sigma)
+        for found in built(plan.directions()[0], at, floats(beside_responses(sigma, rate, p, count, at))[1]):
+            for epsilon in (at, 0.97 * at, 1.02 * at):
+                exact = beside_responses(sigma, rate, p, count, epsilon)
+                judge.log_delta((sigma, rate, p, epsilon), *engine._asked(found, epsilon)[:2], exact)
+    judge.close(50)
+
+
+def test_epsilon() -> None:
+    """There and back: the epsilon of a delta that is known to lie between two doubles."""
+    judge = Judge(SHIFT)
+    for sigma, rate, direction, answers in pairs("near")[::8]:
+        if direction == "add":
+            continue
+        composition, (epsilon, lower, upper) = tables.sampled_composition(sigma, rate, 2, direction), answers[0]
+        target = math.log(lower) * (1 + 1e-15), math.log(upper) * (1 - 1e-15)
+        guess = inversion.chernoff_epsilon(composition, target[0])
+        for found in engine._tried(jumps.for_delta(composition, target[0], guess)):
+            judge.epsilon((sigma, rate, epsilon), *inversion.epsilon(found, target), epsilon)
+    judge.close(40)
+
+
+def test_power() -> None:
+    """A sum that lacks a term, or whose far losses are a little too many, is refuted."""
+    refuted = [0, 0]
+    for sigma, rate, direction, answers in pairs("near")[:40]:
+        if direction == "add":
+            continue
+        epsilon, *delta = answers[0]
+        for found in built(tables.sampled_composition(sigma, rate, 2, direction), epsilon, delta[1]):
+            moved = tuple(x + 1e-4 for x in found.far.log_p), tuple(x + 1e-4 for x in found.far.log_q)
+            wrong = (
+                replace(found, computed=found.computed[1:]),
+                replace(found, far=replace(found.far, log_p=moved[0], log_q=moved[1])),
+            )
+            for number, other in enumerate(wrong):
+                low, high, _ = engine._asked(other, epsilon)
+                try:
+                    Judge(SHIFT).log_delta("wrong", low, high, (delta[0], delta[1]))
+                except AssertionError:
+                    refuted[number] += 1
+    assert refuted[0] >= 20
+    assert refuted[1] >= 5

@@ -1,0 +1,83 @@
+"""Write data/replace.json: Poisson-sampled Gaussians under REPLACE, two steps (quadrature) and 3 to 30 (recursion).
+
+    python tests/truth/make_replace.py    # continues where it stopped; some twenty minutes in all
+
+Rows [sigma, rate, steps, epsilon, lower, upper]: delta(epsilon) lies between the two doubles, which are some 1e-12 of
+it apart for two steps, and some 1e-5 to 1e-4 for more. Row i of a kind depends on i alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rich.progress import track
+
+from truth.balls import floats
+from truth.losses import SampledReplaceLoss
+from truth.make_few_steps import chosen_epsilon
+from truth.recursion import composed_delta
+from truth.two_steps_replace import two_step_replace_delta
+
+DATA = Path(__file__).parent / "data" / "replace.json"
+DRAWS = {"two": 1800, "few": 170}
+
+
+def short(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def log_uniform(draw: random.Random, low: float, high: float) -> float:
+    return short(math.exp(draw.uniform(math.log(low), math.log(high))))
+
+
+def two(draw: random.Random) -> list[Any] | None:
+    sigma, rate = log_uniform(draw, 0.3, 8), log_uniform(draw, 1e-5, 0.9)
+    epsilon = log_uniform(draw, 0.1 * rate, 20 / sigma)
+    _, most = composed_delta([(SampledReplaceLoss(sigma, rate), 2)], epsilon, 60)
+    if most < 1e-31:
+        return None
+    lower, upper = floats(two_step_replace_delta(sigma, rate, epsilon, 13))
+    kept = lower > 1e-31 and upper - lower < 1e-10 * upper
+    return [sigma, rate, 2, epsilon, lower, upper] if kept else None
+
+
+def few(draw: random.Random) -> list[Any] | None:
+    sigma, rate = log_uniform(draw, 0.3, 8), log_uniform(draw, 1e-5, 0.9)
+    steps = round(math.exp(draw.uniform(math.log(2.51), math.log(30.49))))
+    part = {"kind": "sampled gaussian, replace", "sigma": sigma, "rate": rate, "count": steps}
+    row = {"direction": "both", "parts": [part]}
+    epsilon = chosen_epsilon(row, draw.uniform(math.log(1e-30), math.log(1e-2)))
+    if epsilon is None:
+        return None
+    losses = [(SampledReplaceLoss(sigma, rate), steps)]
+    lower, upper = composed_delta(losses, epsilon, 1000)
+    if not (lower > 1e-35 and upper < 0.3):
+        return None
+    needed = 1000 * math.sqrt((upper - lower) / (2e-5 * upper))  # the width falls as 1 / points^2
+    lower, upper = composed_delta(losses, epsilon, round(min(max(needed, 2000), 10_000)))
+    return [sigma, rate, steps, epsilon, lower, upper] if upper < 1.02 * lower else None
+
+
+def main() -> None:
+    found: dict[str, Any] = json.loads(DATA.read_text()) if DATA.exists() else {"done": [0, 0], "rows": []}
+    for which, (kind, number) in enumerate(DRAWS.items()):
+        for index in track(range(found["done"][which], number), description=kind):
+            draw = random.Random(f"replace/{kind}/{index}")
+            row = two(draw) if kind == "two" else few(draw)
+            if row is not None:
+                found["rows"].append(row)
+            found["done"][which] = index + 1
+            if index % 10 == 9 or index + 1 == number:
+                rows = ",\n".join(json.dumps(row) for row in found["rows"])
+                DATA.write_text(f'{{"done": {found["done"]}, "rows": [\n{rows}\n]}}\n')
+
+
+if __name__ == "__main__":
+    main()
