@@ -1,4 +1,4 @@
-"""What a containment test asks of many intervals: each meets its truth, and most would not if they were moved a little."""
+"""What a containment test asks of many intervals: each meets its truth, and would not if it were moved."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ class Judge:
             powerful = not any(meets(*box, least, most) for box in moved)
         self.asked.add(question)
         if powerful:
+            self.counted.add(question)
+
+    def delta(self, question: Hashable, low: float, high: float, delta: tuple[float, float]) -> None:
+        """Bounds of delta itself; here ``shift`` is a share of it."""
+        assert low <= delta[1] and delta[0] <= high, (question, low, high, delta)  # noqa: PT018
+        self.asked.add(question)
+        if low * (1 + self.shift) > delta[1] and high * (1 - self.shift) < delta[0]:
             self.counted.add(question)
 
     def epsilon(self, question: Hashable, low: float, high: float, epsilon: float) -> None:

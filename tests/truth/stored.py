@@ -38,7 +38,7 @@ class Replaced(NamedTuple):
 def pairs(kind: str) -> list[Pair]:
     """Of kind "near" (any epsilon) or "zero" (next to the total variation)."""
     rows = json.loads((DATA / "pairs.json").read_text())[kind]
-    return [Pair(sigma, rate, side, tuple(Answer(*answer) for answer in answers)) for sigma, rate, side, answers in rows]
+    return [Pair(*plan, tuple(Answer(*answer) for answer in answers)) for *plan, answers in rows]
 
 
 def replaced() -> list[Replaced]:

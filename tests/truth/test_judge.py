@@ -25,6 +25,8 @@ def test_intervals_beside_the_truth_are_refuted() -> None:
                 judge.log_delta("beside", middle + moved - 0.5 * width, middle + moved + 0.5 * width, delta)
             with pytest.raises(AssertionError):
                 judge.epsilon("beside", 1 + moved - 0.5 * width, 1 + moved + 0.5 * width, 1.0)
+            with pytest.raises(AssertionError):
+                judge.delta("beside", 0.5 * (1 + moved - width), 0.5 * (1 + moved + width), (0.5, 0.5))
 
 
 def test_only_what_has_power_counts_and_only_once() -> None:
@@ -37,6 +39,8 @@ def test_only_what_has_power_counts_and_only_once() -> None:
     for _ in range(2):
         judge.log_delta("sharp", math.log(0.5) - 1e-4, math.log(0.5) + 1e-4, (0.5, 0.5))
         judge.epsilon("epsilon", 1 - 1e-4, 1 + 1e-4, 1.0)
-    judge.close(2)
+        judge.delta("delta", 0.5 * (1 - 1e-4), 0.5 * (1 + 1e-4), (0.5, 0.5))
+    judge.delta("delta from one side", 0.0, 0.5, (0.5, 0.5))
+    judge.close(3)
     with pytest.raises(AssertionError):
-        judge.close(3)
+        judge.close(4)

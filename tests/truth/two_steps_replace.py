@@ -1,7 +1,7 @@
 """Two Poisson-sampled Gaussian steps under REPLACE: delta_2(eps) = E_P[delta_1(eps - L)], quadrature in balls.
 
-In standard units of the noise, A(t) = 1 - q + q e^{t/s - 1/(2 s^2)}; the loss L = log A(t) - log A(-t) under the density
-A(t) phi(t) takes every real value, so the integrand is analytic along the whole line.
+In standard units of the noise, A(t) = 1 - q + q e^{t/s - 1/(2 s^2)}; the loss L = log A(t) - log A(-t) under the
+density A(t) phi(t) takes every real value, so the integrand is analytic along the whole line.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _a(s: arb, q: arb, t: acb) -> acb:
 
 
 def _profile(s: arb, q: arb, left: acb, analytic: bool) -> acb:
-    """delta_1 at the epsilon with e^epsilon = left: A(x) = left A(-x) at y = e^{x/s}, lead y^2 + middle y = lead left."""
+    """delta_1 at the epsilon with e^epsilon = left: A(x) = left A(-x) is quadratic in y = e^{x/s}."""
     lead = q * (-1 / (2 * s * s)).exp()
     middle = (1 - q) * (1 - left)
     root = (middle * middle + 4 * lead * lead * left).sqrt(analytic=analytic)

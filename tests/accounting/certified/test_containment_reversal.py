@@ -1,0 +1,140 @@
+"""Golden: small epsilons through the other direction of the pair, each contour asked at several of them.
+
+Every question counts once, and only where an interval moved a little beside the truth would be refuted.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import tables
+
+from dptally.accounting.certified import engine, inversion, reversal
+from dptally.law import Composition
+from dptally.law.adjacency import Side
+from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from truth import ball, gaussian_delta, one_step_delta
+from truth.balls import precision
+from truth.judge import Judge
+from truth.stored import pairs
+
+SHIFT = 1e-6
+SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
+NEAR = 1 - 2.0**-44  # a rate at which the sampled Gaussian is a Gaussian up to 1e-13
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """As in the engine: intermediate infinities are meant."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def log_uniform(draw: random.Random, low: float, high: float) -> float:
+    return math.exp(draw.uniform(math.log(low), math.log(high)))
+
+
+def built(composition: Composition, epsilon: float) -> Iterator[reversal.Reversed]:
+    return engine._tried(reversal.for_epsilon(composition, epsilon))
+
+
+@pytest.mark.parametrize("direction", SIDES)
+def test_two_steps(direction: str) -> None:
+    """From the total variation to a tenth of the losses that are not rare; contours and split sums."""
+    judge = Judge(SHIFT)
+    for sigma, rate, side, answers in pairs("zero"):
+        if side == direction:
+            for found in built(tables.sampled_composition(sigma, rate, 2, side), answers[0].epsilon):
+                for epsilon, lower, upper in answers:
+                    judge.log_delta((sigma, rate, epsilon), *engine._asked(found, epsilon)[:2], (lower, upper))
+    judge.close(500)
+
+
+@pytest.mark.parametrize("direction", SIDES)
+def test_the_table(direction: str) -> None:
+    """Any epsilon and any number of steps; far from zero the answers are wide, and sound."""
+    judge = Judge(SHIFT)
+    for *plan, epsilon, lower, upper in tables.sampled():
+        if plan[3] == direction:
+            for found in built(tables.sampled_composition(*plan), epsilon):
+                judge.log_delta((*plan, epsilon), *engine._asked(found, epsilon)[:2], (lower, upper))
+    judge.close(150)
+
+
+@pytest.mark.parametrize("direction", SIDES)
+def test_one_step(direction: str) -> None:
+    draw, judge = random.Random(f"reversal, one step {direction}"), Judge(SHIFT)
+    for _ in range(60):
+        sigma, rate = log_uniform(draw, 0.3, 3), log_uniform(draw, 1e-3, 0.99)
+        composition = Composition.of([(SampledGaussianLaw(rate, sigma, SIDES[direction]), 1)])
+        at = draw.choice((0.0, rate * draw.uniform(0, 0.5)))
+        for found in built(composition, at):
+            for epsilon in (at, at + 0.02 * rate, at + 0.1 * rate):
+                exact = one_step_delta(sigma, rate, epsilon, direction)
+                judge.log_delta((sigma, rate, epsilon), *engine._asked(found, epsilon)[:2], exact)
+    judge.close(10 if direction == "remove" else 80)
+
+
+def test_many_steps_next_to_rate_one() -> None:
+    """q^T delta_G(eps - T log q) <= delta(eps) <= delta_G(eps) with the Gaussian's delta_G."""
+    draw, judge = random.Random("reversal, near one"), Judge(SHIFT)
+    for _ in range(220):
+        count = draw.choice((2, 5, 20, 100, 1000))
+        sigma = max(0.4, math.sqrt(count) / log_uniform(draw, 0.02, 3))
+        mu = math.sqrt(count) / sigma
+        composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Side.REMOVE), count)])
+        at = draw.choice((0.0, mu * draw.uniform(0, 0.5), mu * draw.uniform(0, 2)))
+        for found in built(composition, at):
+            for epsilon in (at, at + 0.03 * mu, at + 0.1 * mu):
+                with precision(300):
+                    exact = ball(count).sqrt() / ball(sigma)
+                    upper = gaussian_delta(exact, epsilon)
+                    lower = ball(NEAR) ** count * gaussian_delta(exact, ball(epsilon) - count * ball(NEAR).log())
+                judge.log_delta((sigma, count, epsilon), *engine._asked(found, epsilon)[:2], (lower, upper))
+    judge.close(600)
+
+
+def test_epsilon() -> None:
+    judge = Judge(1e-4)
+    for sigma, rate, side, answers in pairs("zero")[::8]:
+        epsilon, lower, upper = answers[-1]
+        target = math.log(lower) * (1 + 1e-15), math.log(upper) * (1 - 1e-15)
+        composition = tables.sampled_composition(sigma, rate, 2, side)
+        for found in engine._tried(reversal.for_delta(composition, target[0])):
+            judge.epsilon((sigma, rate, epsilon), *inversion.epsilon(found, target), epsilon)
+    judge.close(50)
+
+
+@dataclass(frozen=True)
+class Forgetful:
+    """The other direction without what the identity takes off it: e^eps delta'(-eps)."""
+
+    found: reversal.Reversed
+
+    def log_delta(self, epsilon: float) -> tuple[float, float, float]:
+        low, high, rate = self.found.other.log_delta(-epsilon)
+        return low + epsilon, high + epsilon, rate
+
+
+def test_power() -> None:
+    """Answers that forget a term, and epsilons that are a thousandth off, are refuted."""
+    refuted = asked = 0
+    for sigma, rate, side, answers in pairs("zero")[::8]:
+        epsilon, *delta = answers[-1]
+        for found in built(tables.sampled_composition(sigma, rate, 2, side), epsilon):
+            low, high, _ = engine._asked(found, epsilon)
+            if high - low > SHIFT:
+                continue
+            for wrong in (Forgetful(found).log_delta(epsilon), found.log_delta(epsilon * 1.001)):
+                asked += 1
+                try:
+                    Judge(SHIFT).log_delta("wrong", *wrong[:2], (delta[0], delta[1]))
+                except AssertionError:
+                    refuted += 1
+    assert asked >= 60
+    assert refuted >= 0.9 * asked
