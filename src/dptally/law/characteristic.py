@@ -57,10 +57,14 @@ class Transformable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A soft cut: of a loss that exceeds the least one by lam the share Phi(rho (1 - lam / at)) counts as below."""
+    """A soft cut: of a loss that exceeds the least one by lam the share Phi(rho (1 - lam / at)) counts as below.
+
+    A law without least loss is cut on both sides, or on that of large positive losses alone.
+    """
 
     at: float
     rho: float
+    both: bool = True
 
     @property
     def width(self) -> float:
@@ -70,8 +74,8 @@ class Edge:
 class Band(Transformable, Protocol):
     """The part of a law between two soft edges."""
 
-    def log_mass_below(self, theta: float, lam: float) -> float:
-        """log of a bound of the integral of e^{theta L} over the band's losses less than lam above the least."""
+    def log_mass_below(self, theta: float, loss: float) -> float:
+        """log of a bound of the integral of e^{theta L} over the band's losses less than ``loss``."""
 
 
 class Characteristic(ABC):

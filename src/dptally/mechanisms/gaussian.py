@@ -50,6 +50,9 @@ class GaussianLaw(Law):
         )
         return cls(between(total)[1])
 
+    def reverse(self) -> GaussianLaw:
+        return self
+
     def log_moment(self, t: Numbers) -> Numbers:
         return 0.5 * self.variance * t * (t + 1)  # type: ignore[no-any-return]
 

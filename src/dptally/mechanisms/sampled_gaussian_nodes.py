@@ -81,10 +81,10 @@ class SampledGaussianNodes:
         """K(theta) for many real theta >= 0, bounds of its absolute error, K' and K''. One coarse grid serves all.
 
         For real zeta >= 0, |A(t + ia)| <= A(t), so N(a) <= e^{a^2/2} M; for zeta < 0, |A(t + ia)| >= A(t) cos(a / 2s)
-        gives the further factor cos(a/2s)^{zeta}. Ranges as in :meth:`_ends`.
+        gives the further factor cos(a/2s)^{zeta}. Ranges as in :meth:`ends`.
         """
         zeta = 1.0 + theta if self.remove else -theta
-        left, right = self._ends(float(np.max(theta)), math.log(1e-20))
+        left, right = self.ends(float(np.max(theta)), math.log(1e-20))
         h = min(0.5, 0.25 * math.pi * self.scale)
         if not self.remove:  # the tilted mass narrows as theta grows
             h = min(h, 0.9 * self.scale / math.sqrt(float(theta.max())))
@@ -116,7 +116,7 @@ class SampledGaussianNodes:
         error = 2.2 * defect + 1e-18 + EPS * rounding
         return MomentTable(theta, k, error, first if self.remove else -first, second)
 
-    def _ends(self, theta: float, log_tolerance: float) -> tuple[float, float]:
+    def ends(self, theta: float, log_tolerance: float) -> tuple[float, float]:
         """[left, right] outside of which the mass of phi(t) A^zeta, as an integral and as a sum, is below the
         tolerance.
 
@@ -154,7 +154,7 @@ class SampledGaussianNodes:
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> NodeCharacteristic | None:
         """Nodes that represent phi(u), |u| <= reach, to exp(log_tolerance); None where that needs too many."""
         zeta = self.order(theta)
-        left, right = self._ends(theta, log_tolerance)
+        left, right = self.ends(theta, log_tolerance)
         if (right - left) > 0.25 * _MAX_NODES:
             return None
         step, log_mass = self._step(left, right, zeta, reach, log_tolerance)
@@ -273,7 +273,7 @@ class SampledGaussianNodes:
 
     def _decay_edges(self, theta: float, log_tolerance: float) -> Floats:
         """Cells: coarse everywhere, fine where share(t) grows from nothing towards one."""
-        edges = _points(*self._ends(theta, log_tolerance), _CELL)
+        edges = _points(*self.ends(theta, log_tolerance), _CELL)
         if self.scale >= 8 * _CELL:
             return edges
         centre = 0.5 / self.scale - self.scale * (math.log(self.rate) - math.log1p(-self.rate))

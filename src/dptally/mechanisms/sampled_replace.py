@@ -23,10 +23,12 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.law import Law
 from dptally.law.adjacency import Side
-from dptally.law.characteristic import Characteristic, MomentTable
+from dptally.law.characteristic import Characteristic, Edge, MomentTable
 from dptally.law.law import Numbers
 from dptally.mechanisms.loss_quadrature import LossNodes, divergence, moment_by_nodes
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.mechanisms.sampled_gaussian_band import SampledGaussianBand
+from dptally.mechanisms.sampled_gaussian_nodes import SampledGaussianNodes
 from dptally.mechanisms.sampled_replace_nodes import SampledReplaceNodes
 from dptally.mechanisms.trapezoid import REACH, significant_points, strip_step
 from dptally.numerics.normal import log_gaussian_delta
@@ -66,6 +68,12 @@ class SampledReplaceGaussianLaw(Law):
 
     def log_decay(self, theta: float, start: Floats) -> Floats:
         return SampledReplaceNodes(self.rate, self.sigma).log_decay(theta, start)
+
+    def band(self, low: Edge | None, high: Edge | None) -> SampledGaussianBand:
+        return SampledGaussianBand(SampledGaussianNodes(self.rate, self.sigma, True), low, high, mirrored=True)
+
+    def reverse(self) -> SampledReplaceGaussianLaw:
+        return self
 
     def _ratio(self, s: Floats) -> Floats:
         """log A(s)."""

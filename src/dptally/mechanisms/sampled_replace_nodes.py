@@ -24,6 +24,8 @@ __all__ = ["SampledReplaceNodes"]
 
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _MAX_NODES = 20_000
+_MAX_TABLE = 400_000  # nodes times tilts
+_LINES = np.array([0.25, 0.5, 0.8, 1.1, 1.4, 1.7, 2.0, 2.3, 2.6])  # how far contours move, in units of the scale
 _HIGHEST = 4.0
 _CELL = 1 / 16
 
@@ -41,13 +43,12 @@ class SampledReplaceNodes:
     def _ends(self, theta: float, log_tolerance: float) -> tuple[float, float]:
         """Outside of which the tilted mass is below the tolerance, as an integral and as a sum, relative to M >= 1.
 
-        Left of -1/(2s): A(t) <= 1 <= A(-t), so the mass is below Phi(left). Right: A(t) <= e^{w(t)} and A(-t) >= 1 - q,
-        so it is below (1-q)^-theta e^{(zeta^2 - zeta)/(2 s^2)} times a normal tail about zeta/s, zeta = 1 + theta.
+        Left of -1/(2s): A(t) <= 1 <= A(-t), so the mass is below Phi(left). Right: A(-t) >= 1 - q, so the mass is that
+        of the remove direction times (1-q)^-theta at the most.
         """
         plain = max(math.sqrt(-2 * log_tolerance), 0.5 / self.scale)
-        zeta = 1.0 + theta
-        excess = (zeta * zeta - zeta) / (2 * self.scale**2) - theta * math.log1p(-self.rate)
-        return -plain - 1.0, max(plain, zeta / self.scale + math.sqrt(2 * (excess - log_tolerance))) + 1.0
+        _, right = self._kernel().ends(theta, log_tolerance + theta * math.log1p(-self.rate))
+        return -plain - 1.0, max(plain, right) + 1.0
 
     def _exponent(self, t: Floats, theta: float) -> tuple[Floats, Floats, Floats]:
         """(log of the tilted density, loss, log A(t))."""
@@ -98,13 +99,46 @@ class SampledReplaceNodes:
         )
 
     def moment_table(self, theta: Floats) -> MomentTable:
-        columns = np.full((4, len(theta)), math.inf)
-        for i, tilt in enumerate(theta.tolist()):
-            built = self.characteristic(tilt, 0.0, -25.0)
-            if built is not None:
-                second = float(np.dot(built.weights, built.losses**2))
-                columns[:, i] = built.log_moment, built.log_moment_error, built.centre, second
-        return MomentTable(theta, *columns)
+        """K(theta) for many real theta >= 0, bounds of its absolute error, K' and K''; one grid serves many tilts.
+
+        As for one side of ADD_REMOVE: N(a) <= e^{a^2/2} cos(a/2s)^-theta M.
+        """
+        most, s = float(theta.max()), self.scale
+        left, right = self._ends(most, math.log(1e-20))
+        h = 2.0 ** math.floor(math.log2(min(0.5, 0.25 * math.pi * s, 0.9 * s / math.sqrt(max(most, 1e-300)))))
+        nodes = (right - left) / h
+        if nodes > _MAX_NODES or nodes * len(theta) > _MAX_TABLE:
+            return self._in_halves(theta)
+        t = np.asarray(h * np.arange(math.floor(left / h), math.ceil(right / h) + 1), dtype=np.float64)
+        kernel = self._kernel()
+        up, down = kernel.log_a(t), kernel.log_a(-t)
+        loss = up - down
+        exponent = np.multiply.outer(theta, loss)
+        exponent += up - 0.5 * t * t
+        top = exponent.max(axis=1)
+        exponent -= top[:, None]
+        powers = np.stack((np.ones_like(t), loss, loss * loss))
+        total, first, second = np.einsum("kn,tn->kt", powers, np.exp(exponent, out=exponent))
+        first /= total
+        second = second / total - first * first
+        k = top + np.log(total) + (math.log(h) - _HALF_LOG_TAU)
+        a = np.minimum(s * _LINES, 2 * math.pi / h)
+        log_defect = (0.5 * a - 2 * math.pi / h) * a - np.multiply.outer(theta, np.log(np.cos((0.5 / s) * a)))
+        defect = np.exp(np.minimum(log_defect.min(axis=1), 0.0))
+        sloppy = kernel.loss_error(t, up, kernel.share(t)) + kernel.loss_error(-t, down, kernel.share(-t))
+        longest = float(np.abs(up).max()) + theta * float(np.abs(loss).max())
+        rounding = len(t) + 8 + 4 * longest + float((t * t).max()) + 4 * np.abs(k) + np.abs(top)
+        error = 2.2 * defect + 1e-18 + EPS * rounding + (1 + theta) * float(sloppy.max())
+        return MomentTable(theta, k, error, first, second)
+
+    def _in_halves(self, theta: Floats) -> MomentTable:
+        """The smaller tilts need fewer nodes; one that needs too many by itself is out of reach."""
+        if len(theta) == 1:
+            return MomentTable(theta, *np.full((4, 1), math.inf))
+        middle = len(theta) // 2
+        low, high = self.moment_table(theta[:middle]), self.moment_table(theta[middle:])
+        columns = ((getattr(part, name) for part in (low, high)) for name in ("moment", "error", "first", "second"))
+        return MomentTable(theta, *(np.concatenate(tuple(column)) for column in columns))
 
     def log_decay(self, theta: float, start: Floats) -> Floats:
         r"""As in :meth:`SampledGaussianNodes.log_decay`, with y = a tanh(kappa U S/(s a)), S = share(t) + share(-t).

@@ -254,6 +254,7 @@ def test_beyond_the_doubles_there_is_no_answer() -> None:
     with np.errstate(all="ignore"):
         broken = jumps._Pair([(3, fixed(0.0), fixed(-1.0, math.nan))])
         assert broken.assemble(1.0, 0.1, 9, -30.0, term(0.0, 0.0).table, 1.0) is None
-    table = jumps._difference([(fixed(1.0), 2)], [(fixed(1500.0), 2)], np.array([1.0]))
+    one = np.array([1.0])
+    table = jumps._difference([(fixed(1.0), 2)], [fixed(1.0).moment_table(one)], [(fixed(1500.0), 2)], one)
     assert table.moment[0] == pytest.approx(3000.0, rel=1e-12)
     assert table.moment[0] >= 3000.0

@@ -127,10 +127,11 @@ class Inversion:
 
 def tabulate_at(parts: Losses, theta: Floats) -> MomentTable:
     """K of the whole composition at these tilts."""
-    return _added(parts, theta, [law.moment_table(theta) for law, _ in parts])
+    return added(parts, theta, [law.moment_table(theta) for law, _ in parts])
 
 
-def _added(parts: Losses, theta: Floats, tables: list[MomentTable]) -> MomentTable:
+def added(parts: Losses, theta: Floats, tables: list[MomentTable]) -> MomentTable:
+    """The same of tables that are there already."""
     moment, error, first, second = np.zeros((4, len(theta)))
     for (_, count), table in zip(parts, tables, strict=True):
         moment += count * table.moment
@@ -452,7 +453,7 @@ def _located(
         return None
     theta = locate(table) * _AROUND
     tables = [law.moment_table(theta) for law, _ in parts]
-    fine = _added(parts, theta, tables)
+    fine = added(parts, theta, tables)
     if not np.isfinite(fine.moment).all():
         return None
     leading = _leading(parts, tables, len(theta) // 2)

@@ -24,17 +24,18 @@ import numpy as np
 from dptally.accounting.certified.inversion import (
     Inversion,
     Losses,
+    added,
     alias_period,
     invert,
     log_chernoff,
     merged,
     tabulate_at,
 )
-from dptally.law import Composition
+from dptally.law import Composition, Law
 from dptally.law.characteristic import Band, Characteristic, Edge, MomentTable, Transformable
 from dptally.law.law import Floats
 from dptally.numerics.complexes import log1p_complex
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, down, up
 
 __all__ = ["JumpSum", "applies", "for_delta", "for_epsilon"]
 
@@ -44,6 +45,8 @@ _MOST_CUTS = 8
 _SLACK = 1.0  # nats by which Chernoff's bound nearly always exceeds delta
 _FAR_RHO, _FAR_DEPTH = 25.0, 8.0  # the edge of the losses that decide alone: how sharp, and how far beyond them
 _NEAR = 0.75  # a plan for one eps will do down to this share of it
+_SMALL = 0.1  # of eps: where the least losses of all steps are less there is no need to know them better
+_LOG_RARE = -24.0  # log of the chance of losses below what the other steps are taken to lose at the least
 _MARGIN = 1.1  # they decide alone for every eps up to this many times the estimated one
 _RELATIVE = 1e-13  # what each truncation may cost, relative to the term
 _MOST_WORK = 40_000_000  # terms times nodes: about 0.15 s
@@ -66,13 +69,59 @@ class _Term:
 
 
 @dataclass(frozen=True, slots=True)
+class _Rest:
+    """What the losses of all steps, or of all but one, add up to at the least; under Q less than that has a chance of
+    e^log_rare at the most.
+    """
+
+    least: float
+    log_rare: float
+
+    @classmethod
+    def of(cls, composition: Composition, epsilon: float) -> _Rest:
+        """The sum of the least losses where that is small beside eps; else what -L, under Q the loss of the other
+        direction, rarely exceeds in any step, summed; or by Chernoff's bound of the sum, K(s) >= 0 of each step there,
+        so that one step less only makes it smaller.
+        """
+        exact = cls(composition.infimum, -math.inf)
+        if -exact.least <= _SMALL * epsilon:
+            return exact
+        others = [(law.reverse(), n) for law, n in composition.parts]
+        turned = [(law, n) for law, n in others if law is not None]
+        if len(turned) < len(others):
+            return exact
+        each = [_rarely(law, _LOG_RARE - math.log(composition.steps)) for law, _ in turned]
+        depth = math.fsum(n * x for x, (_, n) in zip(each, turned, strict=True))
+        if _NEXT * epsilon < depth < math.inf:
+            table = _finite(tabulate_at(turned, np.geomspace(10.0 / depth, 60.0 / max(each), 16)))
+            chernoff = (table.moment + table.error - _LOG_RARE) / table.theta
+            depth = min(depth, float(chernoff.min(initial=math.inf)))
+        level = -depth * (1 + 1e-9)
+        return cls(level, _LOG_RARE + 1e-6) if level > exact.least else exact
+
+    def beside(self, law: Law) -> float:
+        """The same for all steps but one of this law."""
+        if self.log_rare > -math.inf or not math.isfinite(law.infimum):
+            return self.least
+        return down(self.least - law.infimum)
+
+
+def _rarely(law: Law, log_chance: float) -> float:
+    """A loss that is exceeded with at most this chance: P(L >= 5x/4) <= delta(x) / (1 - e^{-x/4})."""
+    x = np.geomspace(1e-9, 1e4, 160)
+    log_tail = law.log_profile(x)[1] - np.log(-np.expm1(-0.25 * x)) + 1e-9
+    fits = np.flatnonzero(log_tail <= log_chance)
+    return 1.25 * float(x[fits[0]]) if fits.size else math.inf
+
+
+@dataclass(frozen=True, slots=True)
 class _Far:
     """At least one loss beyond the last edge: E[(1 - e^{eps - L})+] = P - e^eps Q + E_Q[(e^eps - e^L)+], and the last
     term, of losses that do not decide alone after all, is bounded by the edge.
     """
 
-    parts: list[tuple[Band, int]]
-    least: float  # the sum of the least losses of all steps, rounded down
+    parts: list[tuple[Band, int, float]]  # a band, its count, and what the other steps lose at the least
+    log_rare: float  # log of a bound of the Q of such a loss beside others that lose less than that
     log_p: tuple[float, float]
     log_q: tuple[float, float]
 
@@ -88,7 +137,8 @@ class _Far:
         top = self.log_p[1]
         p_low, p_high = (math.exp(x - top) for x in self.log_p)
         q_low, q_high = (math.exp(min(x + epsilon - top, 1.0)) for x in self.log_q)
-        leak = _log_sum([math.log(n) + band.log_mass_below(-1.0, epsilon - self.least) for band, n in self.parts])
+        leaks = [math.log(n) + band.log_mass_below(-1.0, up(epsilon - rest)) for band, n, rest in self.parts]
+        leak = _log_sum([*leaks, self.log_rare])
         blur = 8 * EPS * (2 + abs(epsilon) + abs(top) + abs(self.log_q[0]))
         low = p_low - q_high - blur * (p_low + q_high)
         high = min(p_high, max(0.0, p_high - q_low + math.exp(min(leak + epsilon - top, 1.0))))
@@ -201,6 +251,7 @@ class _Plan:
 
     def __init__(self, composition: Composition, epsilon: float, log_delta: float) -> None:
         self.composition, self.epsilon, self.log_delta = composition, epsilon, log_delta
+        self.rest = _Rest.of(composition, epsilon)
         self.far = self._far()
         self._made: list[_Layer] = []
         self._making = self._make()
@@ -213,18 +264,24 @@ class _Plan:
             yield layer
 
     def _make(self) -> Iterator[_Layer]:
-        least = self.composition.infimum
+        least = self.rest.least
         widest = self.epsilon - (least if math.isfinite(least) else 0.0)
-        theta = np.geomspace(0.05 / widest, max(60.0, -4 * self.log_delta) / max(self.epsilon, 1e-3 * widest), 44)
+        drift = self.composition.infimum
+        scale = max(self.epsilon, 1e-5 * widest if math.isinf(drift) else 1e-3 * (self.epsilon - drift))
+        least_tilt, most_tilt = 0.05 / widest, max(60.0, -4 * self.log_delta) / scale
+        theta = np.geomspace(least_tilt, most_tilt, min(64, math.ceil(6 * math.log(most_tilt / least_tilt))))
         high, size = self._top(), widest / _FIRST
+        whole: Losses = [] if high is None else self._below(high)
+        table = None if high is None else _finite(tabulate_at(whole, theta))
         for _ in range(_MOST_CUTS):
-            whole: Losses = [] if high is None else self._below(high)
-            table = None if high is None else _finite(tabulate_at(whole, theta))
             if table is not None and (not len(table.theta) or self._negligible(table, _NEAR * self.epsilon)):
                 yield _Layer(whole, table, None)
                 return
             low = Edge(size, self._rho())
-            yield _Layer(whole, table, self._term(low, high, theta))
+            light = self._below(low)
+            tables = [law.moment_table(theta) for law, _ in light]
+            yield _Layer(whole, table, self._term(light, tables, low, high, theta))
+            whole, table = light, _finite(added(light, theta, tables))
             high, size = low, size / _NEXT
 
     def _negligible(self, table: MomentTable, epsilon: float) -> bool:
@@ -278,41 +335,46 @@ class _Plan:
         return math.sqrt(2 * (36.0 + math.log(self.composition.steps) - min(0.0, self.log_delta)))
 
     def _top(self) -> Edge | None:
-        """The edge beyond which a loss decides alone, whatever the others are; None where the others are unbounded, or
-        have less than all of their mass at finite losses: P and Q of such a loss would not be what they are by itself.
+        """The edge beyond which a loss decides alone, whatever the others are, or nearly so; None where the others are
+        unbounded, or have less than all of their mass at finite losses: P and Q of such a loss would not be what they
+        are by itself.
         """
-        least = self.composition.infimum
+        least = self.rest.least
         if not math.isfinite(least) or any(law.infinity_mass > 0 for law, _ in self.composition.parts):
             return None
         rho = max(_FAR_RHO, self._rho() + 10.0)
-        return Edge((_MARGIN * self.epsilon - least) / (1 - _FAR_DEPTH / rho), rho)
+        lost = [-law.infimum for law, _ in self.composition.parts if math.isfinite(law.infimum)]
+        own = max(lost, default=0.0) if self.rest.log_rare > -math.inf else 0.0  # of the large loss itself
+        return Edge((_MARGIN * self.epsilon - least + own) / (1 - _FAR_DEPTH / rho), rho, both=False)
 
     def _below(self, edge: Edge) -> Losses:
         return [(law.band(None, edge) or law, n) for law, n in self.composition.parts]
 
     def _far(self) -> _Far | None:
         """P and Q of at least one loss beyond the last edge: 1 - prod (1 - p_i)^n_i."""
-        parts: list[tuple[Band, int]] = []
+        parts: list[tuple[Band, int, float]] = []
         edge = self._top()
         if edge is None:
             return _Far(parts, -math.inf, (-math.inf, -math.inf), (-math.inf, -math.inf))
+        together: list[float] = []
         logs: list[list[float]] = [[], [], [], []]
         for law, n in self.composition.parts:
             band = law.band(edge, None)
             if band is None:
                 continue
-            parts.append((band, n))
-            for row, tilt in ((0, 0.0), (2, -1.0)):
-                char = band.characteristic(tilt, 0.0, -34.0)
-                if char is None:
-                    return None
+            parts.append((band, n, self.rest.beside(law)))
+            p, q = band.characteristic(0.0, 0.0, -34.0), band.characteristic(-1.0, 0.0, -34.0)
+            if p is None or q is None:
+                return None
+            for row, mass in ((0, p), (2, q)):
                 for side, sign in ((0, -1.0), (1, 1.0)):
-                    logs[row + side].append(_log_some(char.log_moment + sign * char.log_moment_error, n))
+                    logs[row + side].append(_log_some(mass.log_moment + sign * mass.log_moment_error, n))
+            together.append(q.log_moment + q.log_moment_error + math.log(n))
         ends = [_log_any(values) for values in logs]
         blur = 32 * EPS * (4 + len(parts))
         return _Far(
             parts,
-            self.composition.infimum,
+            self.rest.log_rare + _log_sum(together) + 1e-9 if together else -math.inf,
             (ends[0] - blur * (1 + abs(ends[0])), ends[1] + blur * (1 + abs(ends[1]))),
             (ends[2] - blur * (1 + abs(ends[2])), ends[3] + blur * (1 + abs(ends[3]))),
         )
@@ -341,13 +403,14 @@ class _Plan:
         low, high, _ = found.log_delta(epsilon)
         return found if high - low < _SHARP else None  # where the tilt suits rare jumps but they do not carry delta
 
-    def _term(self, low: Edge, high: Edge | None, theta: Floats) -> _Term | None:
-        light = self._below(low)
+    def _term(
+        self, light: Losses, tables: list[MomentTable], low: Edge, high: Edge | None, theta: Floats
+    ) -> _Term | None:
         heavy: list[tuple[Transformable, int] | None] = []
         for law, n in self.composition.parts:
             band = law.band(low, high)
             heavy.append(None if band is None else (band, n))
-        table = _difference(light, heavy, theta)
+        table = _difference(light, tables, heavy, theta)
         return _Term(light, heavy, low, table) if len(table.theta) else None
 
 
@@ -379,12 +442,13 @@ def _finite(table: MomentTable) -> MomentTable:
     return MomentTable(*(column[keep] for column in columns))
 
 
-def _difference(light: Losses, heavy: list[tuple[Transformable, int] | None], theta: Floats) -> MomentTable:
+def _difference(
+    light: Losses, tables: list[MomentTable], heavy: list[tuple[Transformable, int] | None], theta: Floats
+) -> MomentTable:
     """log(prod (M_b + M_h)^n - prod M_b^n), rounded up, at the tilts where everything is finite."""
     base = np.zeros_like(theta)
     more = np.zeros_like(theta)
-    for (below, n), jump in zip(light, heavy, strict=True):
-        table = below.moment_table(theta)
+    for (_, n), table, jump in zip(light, tables, heavy, strict=True):
         base += n * (table.moment + table.error + 2 * EPS * np.abs(table.moment))
         if jump is not None:
             between = jump[0].moment_table(theta)
@@ -402,7 +466,8 @@ def _contour(term: _Term, epsilon: float, log_delta: float) -> Inversion | None:
     bound = log_chernoff(term.table, epsilon)
     relative = _RELATIVE * math.exp(min(max(0.0, log_delta - float(bound.min())), 20.0))
     middle = float(term.table.theta[int(np.argmin(bound))])
-    fine = _difference(term.light, term.heavy, middle * _AROUND)
+    around = middle * _AROUND
+    fine = _difference(term.light, [law.moment_table(around) for law, _ in term.light], term.heavy, around)
     tilts = merged(term.table, fine)
     if len(fine.theta) < len(_AROUND):
         return None
