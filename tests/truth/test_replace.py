@@ -13,9 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import erfc
 
-from truth import ball, floats, gaussian_delta
+from truth import ball, floats, gaussian_delta, mixture_delta
 from truth.losses import SampledReplaceLoss
 from truth.recursion import composed_delta
+from truth.replace_piece import SampledReplacePiece
 from truth.two_steps_replace import two_step_replace_delta
 
 DATA = Path(__file__).parent / "data" / "replace.json"
@@ -96,13 +97,31 @@ def test_a_rate_near_one_is_nearly_a_gaussian() -> None:
     assert abs(near / gaussian_delta(ball(8).sqrt() / 1.5, 1.0) - 1) < 1e-11
 
 
+@pytest.mark.parametrize(("sigma", "rate", "steps", "epsilon"), [(1.0, 0.3, 8, 6.0), (2.0, 0.5, 20, 7.0)])
+def test_inversion_against_the_recursion(sigma: float, rate: float, steps: int, epsilon: float) -> None:
+    lower, upper = composed_delta([(SampledReplaceLoss(sigma, rate), steps)], epsilon, 1500)
+    piece = SampledReplacePiece(sigma, rate, count=steps)
+    first, other = mixture_delta([piece], epsilon, 13), mixture_delta([piece], epsilon, 15, skew=0.85)
+    assert first.overlaps(other)
+    assert first.rel_accuracy_bits() > 40
+    assert lower <= first <= upper
+    assert upper < 1.05 * lower
+
+
+def test_inversion_of_a_rate_near_one_is_nearly_a_gaussian() -> None:
+    near = mixture_delta([SampledReplacePiece(8.0, 1 - 2.0**-44, count=64)], 2.5, 14)
+    assert abs(near / gaussian_delta(2, 2.5) - 1) < 1e-11
+
+
 def test_the_table_against_the_recursion() -> None:
     """Two routes to the same truths: coarse lattices meet every sampled row, and none that was moved by their width."""
     rows = json.loads(DATA.read_text())["rows"]
-    pairs, more = [row for row in rows if row[2] == 2], [row for row in rows if row[2] > 2]
+    pairs = [row for row in rows if row[2] == 2]
+    few, many = [row for row in rows if 2 < row[2] <= 30], [row for row in rows if row[2] > 30]
     assert len(pairs) >= 300
-    assert len(more) >= 150
-    for sigma, rate, steps, epsilon, lower, upper in pairs[::100] + more[::30]:
+    assert len(few) >= 150
+    assert len(many) >= 150
+    for sigma, rate, steps, epsilon, lower, upper in pairs[::100] + few[::20]:
         low, high = composed_delta([(SampledReplaceLoss(sigma, rate), steps)], epsilon, 250)
         assert low <= upper, (sigma, rate, steps, epsilon)
         assert lower <= high, (sigma, rate, steps, epsilon)
@@ -112,4 +131,4 @@ def test_the_table_against_the_recursion() -> None:
 def test_the_table_is_as_sharp_as_it_says() -> None:
     rows = json.loads(DATA.read_text())["rows"]
     for _, _, steps, _, lower, upper in rows:
-        assert 0 < upper - lower < (1e-10 if steps == 2 else 0.02) * upper
+        assert 0 < upper - lower < (0.02 if 2 < steps <= 30 else 1e-10) * upper
