@@ -469,7 +469,7 @@ def _contour(term: _Term, epsilon: float, log_delta: float) -> Inversion | None:
     around = middle * _AROUND
     fine = _difference(term.light, [law.moment_table(around) for law, _ in term.light], term.heavy, around)
     tilts = merged(term.table, fine)
-    if len(fine.theta) < len(_AROUND):
+    if len(fine.theta) < 3:
         return None
     best = int(np.argmin(log_chernoff(fine, epsilon)[1:-1])) + 1
     theta = float(fine.theta[best])
