@@ -38,6 +38,7 @@ from dptally.numerics.rounding import EPS, down, up
 Answers = TypeVar("Answers")
 
 _MANY = 16  # different laws
+_LOG_LEAST = -746.0  # below the log of the least double
 
 __all__ = ["delta_interval", "delta_profile", "epsilon_curve", "epsilon_interval"]
 
@@ -148,8 +149,8 @@ def _log_delta(
 ) -> tuple[float, float, str]:
     """Certified bounds of log E[(1 - e^{eps - L})+; L < inf] and how they were found.
 
-    Where the first route fails and Chernoff's bound is below ``floor`` that is answer enough. What is in ``made`` is
-    asked first, and what is found joins it.
+    Where the first route fails and Chernoff's bound is below ``floor``, or below every double, that is answer enough.
+    What is in ``made`` is asked first, and what is found joins it.
     """
     if not composition.parts:
         return -math.inf, (-math.inf if epsilon >= 0 else 0.0), "nothing was run"
@@ -163,9 +164,9 @@ def _log_delta(
             return low, high, route.name
     low, high, method = -math.inf, 0.0, "Chernoff"
     for number, route in enumerate(_ROUTES):
-        if number == 1 and floor > 0:
+        if number == 1:
             bound = _chernoff_log_delta(composition, epsilon)
-            if bound < math.log(floor):
+            if bound < max(_LOG_LEAST, math.log(floor) if floor > 0 else -math.inf):
                 return -math.inf, bound, "Chernoff"
         for found in _tried(route.profiles(composition, epsilon)):
             found_low, found_high, rate = _asked(found, epsilon)

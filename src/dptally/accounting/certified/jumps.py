@@ -269,7 +269,10 @@ class _Plan:
         drift = self.composition.infimum
         scale = max(self.epsilon, 1e-5 * widest if math.isinf(drift) else 1e-3 * (self.epsilon - drift))
         least_tilt, most_tilt = 0.05 / widest, max(60.0, -4 * self.log_delta) / scale
-        theta = np.geomspace(least_tilt, most_tilt, min(64, math.ceil(6 * math.log(most_tilt / least_tilt))))
+        number = math.ceil(6 * math.log(most_tilt / least_tilt))
+        if number < 2:
+            return  # the losses drift further than any jump reaches
+        theta = np.geomspace(least_tilt, most_tilt, min(64, number))
         high, size = self._top(), widest / _FIRST
         whole: Losses = [] if high is None else self._below(high)
         table = None if high is None else _finite(tabulate_at(whole, theta))

@@ -179,7 +179,7 @@ def convolve(
     positions).
 
     ``tilts``: where moments may be taken to bound what lies outside the window. None if no such term exists
-    or the window would pass ``most`` nodes by more than the tail can excuse.
+    or the window, which holds the range, would be of more than twice ``most`` nodes.
     """
     step = factors[0].spread.step
     pieces = [factor.pieces() for factor in factors]
@@ -192,6 +192,8 @@ def convolve(
         return None
     window = _window(factors, pieces, jumps, theta, weights.log_mass, epsilon, tilts, most)
     start, size, outside = window
+    if size > 2 * most:
+        return None
     gamma = EPS * (
         4 * math.log2(size) + 4
     )  # error of one transform, relative to the sum of the inputs (section 5)
