@@ -18,7 +18,7 @@ from dptally.accounting.certified import lattice
 from dptally.accounting.certified.lattice_grid import common_length, layouts, step_for
 from dptally.accounting.certified.lattice_plan import TILTS, Outline
 from dptally.accounting.certified.lattice_terms import Factor, convolve
-from dptally.accounting.certified.spread import Table, point_spread, upper_spread
+from dptally.accounting.certified.spread import Spread, Table, point_spread, upper_spread
 from dptally.errors import Unanswerable
 from dptally.law import Composition, Law
 from dptally.law.adjacency import Side
@@ -192,12 +192,12 @@ def test_all_terms_together_contain_the_whole() -> None:
     spread = upper_spread(table)
     factor = Factor.whole(spread, 5)
     at = 1.0 - 5 * spread.offset
-    whole = convolve([factor], 0, 4.0, (at, at), TILTS, 1 << 18)
+    whole = convolve([factor], 0, 4.0, (at, at), TILTS, 1 << 18, 1 << 20)
     assert whole is not None
     low, high, scale = whole.bounds(at)
     parts_low = parts_high = 0.0
     for jumps in range(6):
-        term = convolve([Factor(spread, 5, 150)], jumps, 4.0, (at, at), TILTS, 1 << 18)
+        term = convolve([Factor(spread, 5, 150)], jumps, 4.0, (at, at), TILTS, 1 << 18, 1 << 20)
         assert term is not None
         a, b, own = term.bounds(at)
         parts_low += a * math.exp(own - scale)
@@ -205,7 +205,7 @@ def test_all_terms_together_contain_the_whole() -> None:
     assert parts_low <= high
     assert low <= parts_high
     assert math.isclose(parts_low, low, rel_tol=1e-8)
-    assert convolve([factor], 1, 4.0, (at, at), TILTS, 1 << 18) is None  # nothing heavy
+    assert convolve([factor], 1, 4.0, (at, at), TILTS, 1 << 18, 1 << 20) is None  # nothing heavy
 
 
 def test_the_plan_cuts_only_where_it_pays() -> None:
@@ -392,7 +392,7 @@ def test_the_terms_left_over_are_bounded_or_refused() -> None:
     at = 1.0 - 5 * spread.offset
     total = 0.0
     for jumps in range(2, 6):
-        term = convolve([factor], jumps, 4.0, (at, at), TILTS, 1 << 18)
+        term = convolve([factor], jumps, 4.0, (at, at), TILTS, 1 << 18, 1 << 20)
         assert term is not None
         low, _, scale = term.bounds(at)
         total += low * math.exp(scale)
@@ -405,7 +405,7 @@ def test_the_terms_left_over_are_bounded_or_refused() -> None:
     empty = lattice._rest([hollow], replace(plan, rest=4.0), 2)
     assert empty is not None
     assert empty[0] == math.inf
-    assert convolve([hollow], 1, 4.0, (at, at), TILTS, 1 << 18) is None
+    assert convolve([hollow], 1, 4.0, (at, at), TILTS, 1 << 18, 1 << 20) is None
     bare = Factor(replace(spread, masses=np.where(np.arange(2501) < 150, spread.masses, 0.0)), 5, 150)
     assert lattice._rest([bare], replace(plan, rest=4.0), 2) is None
 
@@ -441,3 +441,9 @@ def test_a_law_that_cannot_list_its_atoms_is_taken_by_its_profile(monkeypatch: p
     monkeypatch.setattr(LaplaceLaw, "atoms", refuse)
     bounds = lattice.log_delta(laplace(0.5, 10), 3.0, effort=0.1)
     assert holds(bounds, mp.log(mp.mpf("0.0318591134251152142984994809366")))
+
+
+def test_a_window_beyond_the_budget_is_refused_before_it_is_made() -> None:
+    factor = Factor(Spread(0.0, 1e-3, np.full(4, 0.25)), 3000, 4)
+    assert convolve([factor], 0, 4.0, (1.0, 1.5), TILTS, 1 << 10, 1 << 12) is not None
+    assert convolve([factor], 0, 4.0, (1.0, 5.5), TILTS, 1 << 10, 1 << 12) is None

@@ -219,10 +219,19 @@ def for_delta(composition: Composition, log_delta: float, guess: float) -> Itera
 def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> Iterator[JumpSum]:
     """Split sums near this eps; ``log_guess``: an upper bound of log delta(eps)."""
     at = max(epsilon, _least(composition))
-    if 0 < at < math.inf:
-        found = _Plan(composition, at, log_guess - 3.0).build(at)
+    if not 0 < at < math.inf:
+        return
+    plans = [_Plan(composition, at, log_guess - 3.0)]
+    for _ in range(3):  # the first guess may be too large by far
+        size = plans[-1].log_size(at)
+        if not -math.inf < size < plans[-1].log_delta - _NEGLIGIBLE / 2:
+            break
+        plans.append(_Plan(composition, at, size))
+    for plan in reversed(plans):
+        found = plan.build(at)
         if found is not None:
             yield found
+            return
 
 
 def _least(composition: Composition) -> float:
@@ -293,14 +302,15 @@ class _Plan:
     def likely(self) -> float:
         """Where Chernoff's bounds of all terms, less what they exceed delta by at the least, take the target."""
         low, high = 0.0, self.epsilon
-        layers = list(self.layers())
         for _ in range(25):
             middle = 0.5 * (low + high)
-            sizes = [layer.log_size(middle) - _SLACK for layer in layers]
-            if self.far is not None:
-                sizes.append(self.far.log_least(middle))
-            low, high = (middle, high) if _log_sum(sizes) > self.log_delta else (low, middle)
+            low, high = (middle, high) if self.log_size(middle) > self.log_delta else (low, middle)
         return high
+
+    def log_size(self, epsilon: float) -> float:
+        """About log delta: Chernoff's bounds of all terms, less what they exceed delta by at the least."""
+        sizes = [layer.log_size(epsilon) - _SLACK for layer in self.layers()]
+        return _log_sum(sizes if self.far is None else [*sizes, self.far.log_least(epsilon)])
 
     def build(self, epsilon: float) -> JumpSum | None:
         """Contours for the terms that matter at this eps, the plan's or one near it."""

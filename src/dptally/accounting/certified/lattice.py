@@ -373,9 +373,11 @@ def _side(parts: Parts, plan: Plan, epsilon: float, effort: float, *, upper: boo
     blur = 0.0 if upper else sum(spread.blur * count for spread, count in parts)
     terms = []
     jumpers = sum(factor.count for factor in factors if factor.has_heavy)
+    limit = int(_NODES * min(1.0, 4.5 / len(plan.tilts)))  # all terms are kept, of both sides
+    most = min(limit, int(_NODES * effort))
     for jumps, theta in enumerate(plan.tilts):
         tilt = min(theta, 100 / parts[0][0].step)
-        term = convolve(factors, jumps, tilt, span, TILTS, int(_NODES * effort), keep=blur > 0)
+        term = convolve(factors, jumps, tilt, span, TILTS, most, limit, keep=blur > 0)
         if term is not None:
             terms.append(term)
         elif upper and jumps <= jumpers:  # underflow: a term that exists may not be left out

@@ -172,6 +172,7 @@ def convolve(
     epsilon: tuple[float, float],
     tilts: Floats,
     most: int,
+    limit: int,
     *,
     keep: bool = False,
 ) -> Term | None:
@@ -179,7 +180,7 @@ def convolve(
     positions).
 
     ``tilts``: where moments may be taken to bound what lies outside the window. None if no such term exists
-    or the window, which holds the range, would be of more than twice ``most`` nodes.
+    or the window, of ``most`` nodes or what the range needs, would be of more than ``limit``.
     """
     step = factors[0].spread.step
     pieces = [factor.pieces() for factor in factors]
@@ -192,7 +193,7 @@ def convolve(
         return None
     window = _window(factors, pieces, jumps, theta, weights.log_mass, epsilon, tilts, most)
     start, size, outside = window
-    if size > 2 * most:
+    if size > limit:
         return None
     gamma = EPS * (
         4 * math.log2(size) + 4
@@ -421,8 +422,8 @@ def _window(
         cut_right = min(last, max(math.ceil(x_right / step) if x_right < math.inf else last, high))
         cut_left = max(first, min(math.floor(x_left / step) if x_left > -math.inf else first, low))
         if cut_right - cut_left + 1 > most:  # keep what matters most: the side of eps
-            cut_right = min(cut_right, max(high, cut_left + most))
-            cut_left = max(cut_left, min(low, cut_right - most))
+            cut_right = min(cut_right, max(high, cut_left + most - 1))
+            cut_left = max(cut_left, min(low, cut_right - most + 1))
         if cut_right < last:
             outside += math.exp(
                 min(0.0, min((share - (s - theta) * step * cut_right for s, share in right), default=0.0))
