@@ -72,21 +72,20 @@ class _Cells:
 
     def size(self, theta: float) -> float:
         """The largest number that goes into log f: what its rounding is relative to."""
-        powers = np.abs(self.right.log_power(1.0 + theta)) + np.abs(self.left.log_power(-theta))
-        return float((self.t**2 + powers).max())
+        return float((self.t**2 + self.right.size(1.0 + theta) + self.left.size(-theta)).max())
 
     def loss(self) -> tuple[Floats, Floats]:
         """(the losses at the ends, ample bounds of their errors)."""
-        up, down = self.right.log_power(1.0), self.left.log_power(-1.0)
-        slack = 1e-9 * (self.right.lam + np.abs(down)) + 1e-12 * abs(math.log1p(-self.right.rate))
-        return up + down, slack + 8 * EPS * (np.abs(up) + np.abs(down))
+        loss = self.right.log_power(1.0) + self.left.log_power(-1.0)
+        return loss, np.asarray(16 * EPS * (self.right.size(1.0) + self.left.size(1.0)))
 
 
 @dataclass(frozen=True, slots=True)
 class SampledGaussianBand:
     """The measure A(t) phi(t) (w_high - w_low) dt with loss log A(t), less log A(-t) if ``mirrored``.
 
-    None: no edge there (not at both ends). Tilts are at least -1.
+    None: no edge there (not at both ends). Edges are nested as above, and none above one that is not ``both`` is.
+    Tilts are at least -1.
     """
 
     kernel: SampledGaussianNodes
@@ -138,7 +137,9 @@ class SampledGaussianBand:
             if self.low is not None:
                 one, other = _times(left.high, right.change), _times(right.low, left.change)
                 window, error = one[0] + other[0], one[1] + other[1]
-        return np.where(window < _TINY, 0.0, window), np.where(window < _TINY, 2 * _TINY, error)
+        # a difference may be tiny because it cancelled: its error remains
+        tiny = window < _TINY
+        return np.where(tiny, 0.0, window), np.where(tiny, error + 2 * _TINY, error)
 
     def _shares(self, t: Floats, loss_error: Floats, low: Edge | None, high: Edge | None) -> _Shares:
         """The edges on lam(t), differences formed from the smaller tails."""
@@ -299,7 +300,8 @@ class SampledGaussianBand:
         if not total > 0.0:
             return None
         if (window == 0).any():
-            log_lost = float(_log_sum(exponent[window == 0])) + math.log(2 * step * _TINY) - _HALF_LOG_TAU
+            lost = exponent[window == 0] + np.log(window_error[window == 0])
+            log_lost = float(_log_sum(lost)) + math.log(step) - _HALF_LOG_TAU
             log_missed = float(np.logaddexp(log_missed, log_lost + 0.01))
         weights = raw / total
         log_moment = top + math.log(total * step) - _HALF_LOG_TAU
@@ -332,7 +334,7 @@ class SampledGaussianBand:
         base, lifted = weighted_expm1(math.log(step) - 0.5 * t * t - _HALF_LOG_TAU + log_a, theta * loss)
         size = np.abs(window * lifted)
         sharp = math.fsum(window * lifted) - outside
-        error = float(np.dot(size, built.weight_error + 10 * EPS)) + theta * float(
+        error = float(np.dot(size, built.weight_error + 10 * EPS)) + abs(theta) * float(
             np.dot(window * base + size, loss_error + EPS * np.abs(loss))
         )
         error = 1.05 * (error + (blur + 4 * EPS) * outside) / (1 + sharp) + 4 * EPS * abs(sharp)
@@ -396,7 +398,8 @@ class SampledGaussianBand:
         left = float(self._log_left(cells, theta, 0.0, 0.0, slice(0, 1))[0])
         beyond = float(self._log_right(cells, theta, 0.0, 0.0, slice(-1, None))[0])
         outside = [left, beyond] if below[-1] else [left]
-        return float(np.logaddexp.reduce(np.concatenate((inside, outside)))) + 1e-9
+        total = float(np.logaddexp.reduce(np.concatenate((inside, outside)))) + 1e-9 + 16 * EPS * cells.size(theta)
+        return math.inf if math.isnan(total) else total
 
     # -- decay -----------------------------------------------------------------------------------------------
 
@@ -414,13 +417,13 @@ class SampledGaussianBand:
         if cells is None or not math.isfinite(log_moment):
             return np.zeros_like(start)
         error = float(table.error[0]) + 1e-9 + 16 * EPS * cells.size(theta)
-        best = np.zeros_like(start)
+        best = np.zeros_like(start)  # fmin: inf - inf is no bound
         if self.low is not None:
             for angle in _ANGLES[3:].tolist():
-                best = np.minimum(best, self._straight(cells, theta, start, angle) - log_moment + error)
+                best = np.fmin(best, self._straight(cells, theta, start, angle) - log_moment + error)
         else:
             for most_angle, kappa in _BEND:
-                best = np.minimum(best, self._bent(cells, theta, start, most_angle, kappa, log_moment, error))
+                best = np.fmin(best, self._bent(cells, theta, start, most_angle, kappa, log_moment, error))
         return best
 
     def _straight(self, cells: _Cells, theta: float, start: Floats, angle: float) -> Floats:
@@ -457,7 +460,7 @@ class SampledGaussianBand:
         small = beta * np.tanh(kappa * u * (right_low + left_low) / (s * s * beta))
         large = beta * np.tanh(kappa * u * (right_high + left_high) / (s * s * beta))
         right, left = cells.right.between(small, large), cells.left.between(small, large)
-        slope = kappa * u * (cells.right.slope() + cells.left.slope()) / s**2 * (1 - (small / beta) ** 2)
+        slope = kappa * u * np.maximum(cells.right.slope(), cells.left.slope()) / s**2 * (1 - (small / beta) ** 2)
         x = self._log_bent(cells, theta, small, large) - u * (right.less + left.less) + 0.5 * np.log1p(slope * slope)
         x = x + self._log_gate(cells.right.gates(right), cells.left.gates(left))
         log_f = cells.log_f(theta)
@@ -466,13 +469,14 @@ class SampledGaussianBand:
         log_most = np.logaddexp(log_f[1:], log_f[:-1]) - math.log(2.0) + cells.log_excess(theta) - log_moment
         log_least = 0.5 * (log_f[1:] + log_f[:-1]) - np.maximum(0.0, curved - 1.0) * width * width / 12
         log_least += np.log(width) - log_moment
-        # near one the supremum of e^X - w is taken first, and the mass of the cell after; beyond an edge each alone
+        # near one the supremum of e^X - w is taken first, and the mass of the cell after; beyond an edge, and where e^X
+        # leaves the doubles, each alone
         (log_in, log_out), (log_in_left, log_out_left) = cells.right.missing(), cells.left.missing()
         cut = np.exp(log_out) + np.exp(log_out_left)
         gain = np.expm1(np.minimum(x, 700.0)) + cut * (1 + 1e-9)
         inside = gain * np.where(gain > 0, np.exp(np.minimum(log_most + blur, 700.0)), np.exp(log_least - blur))
         outside = np.exp(x + log_most + blur) - np.exp(log_in + log_in_left + log_least - blur)
-        parts = np.where(cut < 0.5, inside, outside)
+        parts = np.where((cut < 0.5) & (x < 600.0), inside, outside)
         total = parts.sum(axis=1) + blur * np.abs(parts).sum(axis=1)
         near = np.log(np.maximum(1.0 + total + 1e-24, 1e-12))
         direct = _log_sum(x + log_most) + 2 * blur

@@ -57,6 +57,11 @@ class Nothing:
         del power
         return 0.0
 
+    def size(self, power: Bound) -> Bound:
+        """What the rounding of :meth:`log_power` is relative to."""
+        del power
+        return 0.0
+
     def bulge(self, power: Bound) -> Bound:
         """For each cell, how much the curve of log A^power bends down: a bound of minus its second derivative."""
         del power
@@ -158,6 +163,11 @@ class Side(Nothing):
     def log_power(self, power: Bound) -> Floats:
         return np.asarray(power * (self.lam + self._log_rest))
 
+    def size(self, power: Bound) -> Floats:
+        s, rest = self.scale, -self._log_rest
+        argument = np.abs(self.t) / s + 0.5 / s**2 + rest - math.log(self.rate)  # it errs by ulps of its summands
+        return np.asarray(np.abs(power) * (self.lam + rest + self.ratio * argument))
+
     def bulge(self, power: Bound) -> Floats:
         return np.asarray(np.maximum(-power, 0.0) * self._product()[1] / self.scale**2)
 
@@ -250,8 +260,13 @@ class Side(Nothing):
 
 
 def _half_line(g: Floats) -> Floats:
-    """log of a bound of int e^{gy - y^2/2} dy over y > 0, and of the same as a sum of step <= 1."""
-    return np.asarray(np.logaddexp(_HALF_LOG_TAU + 0.5 * g * g + log_ndtr(g), 0.5 * np.maximum(g, 0.0) ** 2))
+    """log of a bound of int e^{gy - y^2/2} dy over y > 0, and of the same as a sum of step <= 1.
+
+    For g < 0 the integral is below sqrt(pi / 2), which counts where g^2 / 2 and log Phi(g) only leave their rounding.
+    """
+    integral = _HALF_LOG_TAU + 0.5 * g * g + log_ndtr(g)
+    integral = np.where(g < 0, np.fmin(integral, _HALF_LOG_TAU - math.log(2.0)), integral)
+    return np.asarray(np.logaddexp(integral, 0.5 * np.maximum(g, 0.0) ** 2))
 
 
 def _log_swell(rate: Bound, slope: Floats, s: float, t: Floats) -> Floats:

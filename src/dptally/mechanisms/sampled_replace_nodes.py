@@ -150,25 +150,33 @@ class SampledReplaceNodes:
         if built is None:
             return np.zeros_like(start)
         least_k, most_k = built.log_moment - built.log_moment_error, built.log_moment + built.log_moment_error
-        ceiling = 0.5 * min(1.5 * s, _HIGHEST) ** 2 + 0.32 * theta + math.log1p(float(start.max()) / s**2)
-        left, right = self._ends(theta, -60.0 - ceiling)
+        ceiling = 0.5 * min(1.5 * s, _HIGHEST) ** 2 + math.log1p(float(start.max()) / s**2)
+        left, right = self._ends(theta, -60.0 - ceiling - 0.32 * theta)
         cell = min(_CELL, _CELL * s)
         if (right - left) / cell > 40_000:
             return np.zeros_like(start)
         edges = np.asarray(cell * np.arange(math.floor(left / cell), math.ceil(right / cell) + 1), dtype=np.float64)
-        log_f, _, _ = self._exponent(edges, theta)
+        log_f, loss, log_a = self._exponent(edges, theta)
         kernel = self._kernel()
         grow, fall = kernel.share(edges), kernel.share(-edges)
+        size = edges**2 + zeta * np.abs(log_a) + theta * np.abs(loss - log_a)
+        size += (zeta * grow + theta * fall) * (np.abs(edges) / s + 0.5 / s**2 - math.log(self.rate))
+        slack = 1e-9 + 16 * EPS * float(size.max())  # rounding of the masses and of X
         up_product = np.minimum(0.25, grow[1:] * (1 - grow[:-1]))
         down_product = np.minimum(0.25, fall[:-1] * (1 - fall[1:]))
-        most = 0.5 * (np.exp(log_f[:-1] - least_k) + np.exp(log_f[1:] - least_k)) * cell
-        most *= np.exp((1.0 + theta * down_product / s**2) * cell**2 / 8)
+        log_most = np.logaddexp(log_f[:-1], log_f[1:]) - math.log(2.0) - least_k + math.log(cell)
+        log_most += (1.0 + theta * down_product / s**2) * cell**2 / 8
         dip = np.maximum(0.0, zeta * up_product / s**2 - 1.0) * cell**2 / 12
         least = np.exp(0.5 * (log_f[:-1] + log_f[1:]) - dip - most_k) * cell
-        keep = most > 1e-30
+        # the cells that matter, by a bound of X that holds for every start
+        highest = ceiling - 0.5 * theta * np.log1p(-2 * down_product * (1 - math.cos(min(1.1, _HIGHEST / s))))
+        keep = log_most + highest > -69.0
+        outside = float(np.exp((log_most + highest)[~keep]).sum()) + 1e-24
+        log_most, least, down_product = log_most[keep], least[keep], down_product[keep]
+        most = np.exp(log_most)
         low_up, low_down = grow[:-1][keep], fall[1:][keep]
         low_sum, high_sum = low_up + low_down, (grow[1:] + fall[:-1])[keep]
-        slope_top = (up_product + down_product)[keep] / s**2
+        slope_top = np.maximum(up_product[keep], down_product) / s**2  # of a difference: share(-t) falls
         u = start[:, None]
         gentle = s * s / (1 + s * s)
         best = np.zeros_like(start)
@@ -180,10 +188,10 @@ class SampledReplaceNodes:
             second = np.arctan2(low_down * np.sin(small), 1 - low_down + low_down * np.cos(small))
             slope = kappa * u * slope_top
             x = 0.5 * (s * large) ** 2 - u * (first + second) + 0.5 * np.log1p(slope * slope)
-            x -= 0.5 * theta * np.log1p(-2 * down_product[keep] * (1 - np.cos(large)))
+            x -= 0.5 * theta * np.log1p(-2 * down_product * (1 - np.cos(large)))
             gain = np.expm1(np.minimum(x, 700.0))
-            total = np.where(gain > 0, gain * most[keep], gain * least[keep]).sum(axis=1)
-            outside = float(most[~keep].sum()) * math.exp(min(ceiling, 60.0)) + 1e-24
-            total = total * np.where(total < 0, 1 - 1e-9, 1 + 1e-9) + outside
+            parts = np.where(gain > 0, gain * most, gain * least)
+            parts = np.where(x > 600.0, np.exp(np.minimum(x + log_most, 700.0)), parts)  # e^X alone leaves the doubles
+            total = parts.sum(axis=1) + slack * np.abs(parts).sum(axis=1) + outside
             best = np.minimum(best, np.log1p(np.maximum(total, -1 + 1e-300)))
         return best
