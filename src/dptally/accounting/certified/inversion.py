@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -33,7 +34,8 @@ __all__ = ["MOST_WORK", "Aliasing", "Inversion", "epsilon", "for_delta", "for_ep
 Losses = Sequence[tuple[Transformable, int]]
 
 #: tilts at which K is tabulated, block after block until the saddle is passed: ratio sqrt 2, from 1e-4
-_BLOCKS = tuple(2.0 ** (np.arange(a, b) / 2.0) for a, b in ((-26, 7), (7, 13), (13, 19), (19, 25), (25, 31), (31, 41)))
+_ENDS = (-26, 7, 13, 19, 25, 31, 41, 51, 61)
+_BLOCKS = tuple(2.0 ** (np.arange(a, b) / 2.0) for a, b in pairwise(_ENDS))
 _RELATIVE = 1e-14  # what each truncation may cost, relative to delta
 _MOST_TERMS = 1 << 17
 _FAIR = 8.0  # nats by which the tail may exceed its share where phi stops decaying: 3e-11 of delta
