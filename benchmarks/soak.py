@@ -43,6 +43,7 @@ from dptally.law import Composition
 from dptally.law.adjacency import Side
 from dptally.mechanisms.gaussian import GaussianLaw
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from truth import stored
 from truth.balls import precision
 from truth.discrete import discrete_gaussian_delta
 from truth.losses import LaplaceLoss, Loss, SampledReplaceLoss
@@ -251,23 +252,34 @@ def few_rows() -> list[Any]:
     return tables.few_steps()
 
 
+@cache
+def replaced_rows() -> list[stored.Replaced]:
+    return stored.replaced()
+
+
 def jump_sums(draw: Draw) -> Result:
-    """Every answer of every route but the lattices; the worst is reported."""
-    kind = draw.randrange(4)
+    """Every answer of every route but the lattices, made for an eps nearby; the worst is reported."""
+    kind = draw.randrange(6)
     if kind == 0:
         composition, epsilon, exact, text = near_one(draw, (30, 100, 400))
     elif kind == 1:
         row = draw.choice([row for row in few_rows() if row["family"] in ("remove", "tiny rate", "add", "mix")])
         composition, epsilon, exact = tables.composition_of(row), row["epsilon"], (row["lower"], row["upper"])
         text = repr(row)
+    elif kind in (2, 3):
+        plan = draw.choice(replaced_rows())
+        composition = dp.dpsgd(plan.sigma, plan.rate, plan.steps, dp.REPLACE).directions()[0]
+        epsilon, *exact = plan.answer
+        text = repr(plan)
     else:
-        *plan, epsilon, lower, upper = draw.choice(sharp_rows(pairs=kind == 2))
+        *plan, epsilon, lower, upper = draw.choice(sharp_rows(pairs=kind == 4))
         composition, exact, text = tables.sampled_composition(*plan), (lower, upper), f"{plan} at {epsilon!r}"
+    built = epsilon * draw.uniform(0.9, 1.05)
     results = [
-        bounded((low, high), exact, f"{route.name}: {text}")
+        bounded((low, high), tuple(exact), f"{route.name} built at {built!r}: {text}")
         for route in engine._ROUTES
         if "lattice" not in route.name
-        for found in engine._tried(route.profiles(composition, epsilon))
+        for found in engine._tried(route.profiles(composition, built))
         for low, high, _ in [engine._asked(found, epsilon)]
     ]
     return min(results, key=lambda r: bool(r.inside), default=Result(None, text, math.nan))
@@ -416,7 +428,7 @@ FAMILIES: dict[str, tuple[Callable[[Draw], Result], float]] = {
     "contour, mix": (with_gaussian, 6),
     "few steps, coarse": (few_coarse, 6),
     "few steps, table": (few_table, 0.6),
-    "jumps": (jump_sums, 5),
+    "jumps": (jump_sums, 10),
     "two steps": (two_steps, 0.5),
     "DP-SGD": (dpsgd, 0.2),
     "lattice, Laplace": (lattice_laplace, 6),

@@ -145,7 +145,8 @@ class SampledGaussianNodes:
         near = max(plain, 0.5 / s)
         base = max(top, near)
         far = base + math.sqrt(2 * (max(0.0, beyond(base)) - log_tolerance))
-        for _ in range(7 + max(0, math.frexp(far)[1] - 6)):  # Phi(-x) + phi(x) <= e^{-x^2/2} for x >= 0, and at most 1.4 below
+        halvings = 7 + max(0, math.frexp(far)[1] - 6)
+        for _ in range(halvings):  # Phi(-x) + phi(x) <= e^{-x^2/2} for x >= 0, and at most 1.4 below
             middle = 0.5 * (near + far)
             fits = beyond(middle) - 0.5 * max(0.0, middle - top) ** 2 <= log_tolerance
             near, far = (near, middle) if fits else (middle, far)
