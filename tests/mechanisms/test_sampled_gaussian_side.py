@@ -236,3 +236,29 @@ def test_replace_decays_at_large_tilts() -> None:
             assert abs(1.0 + minus_one[1]) - error[1] <= math.exp(bound) * (1 + 1e-12)
         sharp += bound < -0.1
     assert sharp > 20
+
+
+def test_replace_tables() -> None:
+    """One grid for many tilts, halved where it would be too large: K in balls, by a rule four times as fine."""
+    laws = ((1e-3, 1.0, 30.0), (0.2, 0.5, 8.0), (1e-6, 3.0, 400.0), (0.999, 2.0, 5.0), (0.05, 20.0, 3e3))
+    for rate, scale, most in laws:
+        theta = most * np.geomspace(1e-4, 1.0, 9)
+        table = SampledReplaceNodes(rate, scale).moment_table(theta)
+        for k in (0, 4, 8):
+            with precision(120):
+                q, s, tilt, total = ball(rate), ball(scale), ball(float(theta[k])), arb(0)
+                step = min(0.125, scale / (8 * math.sqrt(1 + theta[k])))
+                for j in range(math.floor(-14 / step), math.ceil((14 + (1 + 2 * theta[k]) / scale) / step)):
+                    t = j * ball(step)
+                    up, down = ((q * (x / s - 1 / (2 * s * s)).expm1()).log1p() for x in (t, -t))
+                    total += (up + tilt * (up - down) - t * t / 2).exp()
+                moment = (total * ball(step) / (2 * arb.pi()).sqrt()).log()
+                assert bool(abs(moment - ball(float(table.moment[k]))) <= ball(float(table.error[k])))
+        assert (table.error < 1e-9).all()
+    nodes = SampledReplaceNodes(0.01, 0.05)
+    theta = np.geomspace(0.1, 1e7, 40)
+    together = nodes.moment_table(theta)
+    alone = nodes.moment_table(theta[:1])
+    assert abs(together.moment[0] - alone.moment[0]) <= together.error[0] + alone.error[0]
+    assert np.isinf(together.moment[-1])
+    assert np.isfinite(together.moment).any()
