@@ -4,6 +4,8 @@ complex.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ __all__ = [
     "expm1_ratio",
     "log1mexp",
     "log1p",
+    "log_sum",
     "logdiffexp",
     "logsumexp",
     "sinhc_divided_difference",
@@ -67,6 +70,16 @@ def logsumexp(a: ArrayLike, axis: int | None = None) -> Floats:
         total = np.log(np.sum(np.exp(a - finite), axis=axis, keepdims=True))
     out = finite + total
     return np.asarray(np.squeeze(out, axis=axis))
+
+
+def log_sum(logs: Sequence[float]) -> float:
+    """log of the sum of e^x over a few numbers, to a few ulps; -inf for none.
+
+    >>> log_sum([-1000.0, -1000.0])
+    -999.3068528194401
+    """
+    top = max(logs, default=-math.inf)
+    return top + math.log(math.fsum(math.exp(x - top) for x in logs)) if math.isfinite(top) else top
 
 
 def log1p(x: Numbers) -> Numbers:

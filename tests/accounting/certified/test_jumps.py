@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from dptally.accounting.certified import closed, few_steps, inversion, jumps, lattice
+from dptally.accounting.certified import closed, few_steps, inversion, jump_far, jump_term, jumps, lattice
 from dptally.law import Composition
 from dptally.law.adjacency import Side
 from dptally.law.characteristic import Edge, GaussianCharacteristic, MomentTable
@@ -132,16 +132,17 @@ def test_losses_that_decide_alone() -> None:
     beyond = plan.far.log_share(5.0)  # they do not decide alone there: no lower end, and an upper one that holds
     assert beyond[0] == -math.inf
     assert beyond[1] >= high
-    assert jumps._Far([], 0.0, (-math.inf, -math.inf), (-math.inf, -math.inf)).log_share(1.0) == (-math.inf, -math.inf)
+    none = -math.inf, -math.inf
+    assert jump_far.Far([], 0.0, none, none).log_share(1.0) == none
 
 
 def test_chances_of_at_least_one() -> None:
     for p, n in ((1e-30, 3), (1e-18, 10**6), (1e-9, 1), (0.3, 7), (1.0, 2)):
         exact = -mp.expm1(n * mp.log1p(-mp.mpf(p))) if p < 1 else mp.mpf(1)
-        assert jumps._log_some(math.log(p), n) == pytest.approx(float(mp.log(exact)), rel=1e-14, abs=1e-14)
-    assert jumps._log_any([-50.0, -51.0]) == pytest.approx(math.log(math.exp(-50) + math.exp(-51)))
-    assert jumps._log_any([math.log(0.5), math.log(0.5)]) == pytest.approx(math.log(0.75))
-    assert jumps._log_any([0.0, -3.0]) == 0.0
+        assert jump_far._log_some(math.log(p), n) == pytest.approx(float(mp.log(exact)), rel=1e-14, abs=1e-14)
+    assert jump_far._log_any([-50.0, -51.0]) == pytest.approx(math.log(math.exp(-50) + math.exp(-51)))
+    assert jump_far._log_any([math.log(0.5), math.log(0.5)]) == pytest.approx(math.log(0.75))
+    assert jump_far._log_any([0.0, -3.0]) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -242,20 +243,20 @@ def fixed(log_moment: float, variance: float = 1.0) -> Fixed:
 def test_beyond_the_doubles_there_is_no_answer() -> None:
     u, edge = np.array([1.0]), Edge(1.0, 10.0)
 
-    def term(light: float, heavy: float) -> jumps._Term:
+    def term(light: float, heavy: float) -> jump_term.JumpTerm:
         table = MomentTable(*np.ones((5, 1)))
-        return jumps._Term([(fixed(light), 3)], [(fixed(heavy), 3)], edge, table)
+        return jump_term.JumpTerm([(fixed(light), 3)], [(fixed(heavy), 3)], edge, table)
 
-    assert jumps._log_decay(term(0.0, -1.0), 1.0, u)[0] < -4.0
+    assert jump_term._log_decay(term(0.0, -1.0), 1.0, u)[0] < -4.0
     for light, heavy in ((math.inf, 0.0), (0.0, math.inf), (0.0, -2000.0)):
-        assert jumps._log_decay(term(light, heavy), 1.0, u)[0] == 0.0
-    assert jumps._Pair.of(term(0.0, -1.0), 1.0, 10.0, -30.0) is not None
-    assert jumps._Pair.of(term(0.0, -1.0), 1.0, 1000.0, -30.0) is None
-    assert jumps._Pair.of(term(0.0, 400.0), 1.0, 10.0, -30.0) is None
+        assert jump_term._log_decay(term(light, heavy), 1.0, u)[0] == 0.0
+    assert jump_term._Pair.of(term(0.0, -1.0), 1.0, 10.0, -30.0) is not None
+    assert jump_term._Pair.of(term(0.0, -1.0), 1.0, 1000.0, -30.0) is None
+    assert jump_term._Pair.of(term(0.0, 400.0), 1.0, 10.0, -30.0) is None
     with np.errstate(all="ignore"):
-        broken = jumps._Pair([(3, fixed(0.0), fixed(-1.0, math.nan))])
+        broken = jump_term._Pair([(3, fixed(0.0), fixed(-1.0, math.nan))])
         assert broken.assemble(1.0, 0.1, 9, -30.0, term(0.0, 0.0).table, 1.0) is None
     one = np.array([1.0])
-    table = jumps._difference([(fixed(1.0), 2)], [fixed(1.0).moment_table(one)], [(fixed(1500.0), 2)], one)
+    table = jump_term.difference([(fixed(1.0), 2)], [fixed(1.0).moment_table(one)], [(fixed(1500.0), 2)], one)
     assert table.moment[0] == pytest.approx(3000.0, rel=1e-12)
     assert table.moment[0] >= 3000.0

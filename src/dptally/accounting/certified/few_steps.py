@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from dptally.law import Composition, Law
 from dptally.law.spread import Spread
+from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
@@ -122,7 +123,7 @@ class FewSteps:
     def estimate(self, epsilon: float) -> float:
         """log delta(eps), not a bound."""
         far, _ = self._far(epsilon)
-        return _log_sum([*(part.logs(epsilon, 0.0)[0] for part in self.sums), _log(far)])
+        return log_sum([*(part.logs(epsilon, 0.0)[0] for part in self.sums), _log(far)])
 
     def log_delta(self, epsilon: float) -> tuple[float, float, float]:
         """(lower, upper, slope estimate) of log delta."""
@@ -139,23 +140,18 @@ class FewSteps:
         above = [part.logs(epsilon - shift, window) for part in self.sums]
         kinks = [a[3] + math.log(misplaced) for a in above]
         bounds = [*(x for a in above for x in a[:2]), *kinks, _log(far + far_error), self.log_left_out]
-        upper = _log_sum(bounds) + inflate
+        upper = log_sum(bounds) + inflate
         below = [part.logs(epsilon + shift, window) for part in self.sums]
         spoilt = 0.5 * math.exp(n * h) * math.sqrt(math.expm1(0.25 * n * h * h * math.exp(h))) + misplaced
-        gain = _log_sum([*(b[0] for b in below), _log(far - far_error)])
-        loss = _log_sum([*(b[1] for b in below), *(b[3] + math.log(spoilt) for b in below)])
+        gain = log_sum([*(b[0] for b in below), _log(far - far_error)])
+        loss = log_sum([*(b[1] for b in below), *(b[3] + math.log(spoilt) for b in below)])
         lower = gain + math.log1p(-math.exp(loss - gain)) - inflate if loss < gain else -math.inf
-        slope = _log_sum([*(a[2] for a in above), epsilon + _log(-math.expm1(n * math.log1p(-self.spread.far_q)))])
+        slope = log_sum([*(a[2] for a in above), epsilon + _log(-math.expm1(n * math.log1p(-self.spread.far_q)))])
         return lower, min(0.0, upper), math.exp(min(slope - upper, 600.0))
 
 
 def _log(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf
-
-
-def _log_sum(logs: list[float]) -> float:
-    top = max(logs, default=-math.inf)
-    return top + math.log(math.fsum(math.exp(x - top) for x in logs)) if math.isfinite(top) else top
 
 
 def applies(composition: Composition) -> bool:
@@ -226,7 +222,7 @@ def _near(composition: Composition, epsilon: float, log_delta: float, points: in
         if sums is None:
             continue
         found = FewSteps(*sums[:1], n, spread, sums[1], least, most, epsilon)
-        error = _log_sum([part.logs(epsilon, 0.0)[1] for part in found.sums] + [sums[1]]) - found.estimate(epsilon)
+        error = log_sum([part.logs(epsilon, 0.0)[1] for part in found.sums] + [sums[1]]) - found.estimate(epsilon)
         if error < least_error:
             best, least_error = found, error
         if error < (-18.0 if points is None else -5.0):
@@ -261,7 +257,7 @@ def _sums(
             return None
         part = _power(spread, cut, n, k, _refined(theta, bound, best), log_ways, least)
         sums.append(part)
-    return tuple(sums), _log_sum(left_out) + 1e-9 if left_out else -math.inf
+    return tuple(sums), log_sum(left_out) + 1e-9 if left_out else -math.inf
 
 
 def _refined(theta: Floats, bound: Floats, i: int) -> float:

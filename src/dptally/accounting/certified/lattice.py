@@ -28,6 +28,7 @@ from dptally.accounting.certified.spread import (
     upper_spread,
 )
 from dptally.law import Composition
+from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS, up
 
 __all__ = ["epsilon", "log_delta", "method"]
@@ -66,14 +67,14 @@ class Side:
                 logs.append(scale + math.log(value))
         if self.upper and self.rest is not None:
             logs.append(self.rest[0] - self.rest[1] * at)
-        total = _log_sum(logs)
+        total = log_sum(logs)
         if math.isnan(total):
             return 0.0 if self.upper else -math.inf
         if not self.upper:
             total = self._without_blur(total, at) + self.log_factor
             return total - 8 * EPS * (1 + abs(total)) if total > -math.inf else -math.inf
         total += self.log_factor
-        total = _log_sum([total, self.log_constant])
+        total = log_sum([total, self.log_constant])
         return min(0.0, total + 8 * EPS * (1 + abs(total))) if total > -math.inf else -math.inf
 
     def _without_blur(self, total: float, at: float) -> float:
@@ -99,7 +100,7 @@ class Side:
                 - self.rest[1] * at
                 + 0.5 * wide * v * (self.rest[1] + 0.5) ** 2
             )
-        bias = _log_sum(logs) + c + math.log1p(2 * m) + math.log(m / math.sqrt(2 * math.pi)) + 1e-12
+        bias = log_sum(logs) + c + math.log1p(2 * m) + math.log(m / math.sqrt(2 * math.pi)) + 1e-12
         return total + math.log1p(-math.exp(bias - total)) if bias < total - 1e-9 else -math.inf
 
 
@@ -428,7 +429,7 @@ def _log_beyond(parts: Parts) -> float:
             logs.append(math.log(count) + spread.log_beyond)
         total = float(spread.log_moments(np.zeros(1))[0]) + spread.log_factor
         others += count * max(0.0, np.logaddexp(total, spread.log_beyond) + 1e-12)
-    return _log_sum(logs) + others + 64 * EPS if logs else -math.inf
+    return log_sum(logs) + others + 64 * EPS if logs else -math.inf
 
 
 def _rate(bracket: Bracket, epsilon: float) -> float:
@@ -436,11 +437,6 @@ def _rate(bracket: Bracket, epsilon: float) -> float:
     gap = 1e-4 * (abs(epsilon) + 1e-6)
     a, b = bracket.log_delta(epsilon - gap)[1], bracket.log_delta(epsilon + gap)[1]
     return max(0.0, (a - b) / (2 * gap)) if math.isfinite(a) and math.isfinite(b) else 0.0
-
-
-def _log_sum(logs: Sequence[float]) -> float:
-    top = max(logs, default=-math.inf)
-    return top if top in (-math.inf, math.inf) else top + math.log(math.fsum(math.exp(v - top) for v in logs))
 
 
 def _safe(value: float, trivial: float) -> float:
