@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from dptally import checks
@@ -38,9 +39,7 @@ class Composed(Mechanism):
             if n > MOST_COPIES:
                 raise InvalidArgument("count", f"at most 2^53 copies of {mechanism!r}", n)
         kept = ((mechanism, n) for mechanism, n in counts.items() if n > 0)
-        object.__setattr__(
-            self, "parts", tuple(sorted(kept, key=lambda part: (type(part[0]).__name__, repr(part[0]))))
-        )
+        object.__setattr__(self, "parts", tuple(sorted(kept, key=lambda part: _order(part[0]))))
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Mechanism, int]]) -> Composed:
@@ -56,6 +55,11 @@ class Composed(Mechanism):
             return "Composed(parts=())"
         bare = len(self.parts) > 1  # a lone part keeps its count, so that the text evaluates to a composition
         return " + ".join(repr(m) if n == 1 and bare else f"{n} * {m!r}" for m, n in self.parts)
+
+
+@lru_cache(maxsize=1 << 12)  # plans of many parts are built one by one
+def _order(mechanism: Mechanism) -> tuple[str, str]:
+    return type(mechanism).__name__, repr(mechanism)
 
 
 def _pairs(parts: object) -> Iterable[tuple[Mechanism, int]]:
