@@ -133,9 +133,14 @@ def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> I
 
 
 def _least(composition: Composition) -> float:
-    """An eps of zero is answered by the split sum of one a little above, on the scale of the least losses."""
+    """An eps of zero is answered by the split sum of one a little above, on the scale of the least losses, or of the
+    total variation where there are none.
+    """
     drift = -composition.infimum
-    return 1e-4 * drift if math.isfinite(drift) else 0.0
+    if math.isfinite(drift):
+        return 1e-4 * drift
+    profiles = [(n, float(law.log_profile(np.zeros(1))[1][0])) for law, n in composition.parts]
+    return 1e-2 * math.fsum(n * math.exp(log_delta) for n, log_delta in profiles)
 
 
 @dataclass(frozen=True, slots=True)

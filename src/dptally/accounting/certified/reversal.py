@@ -64,7 +64,7 @@ def for_epsilon(composition: Composition, epsilon: float) -> Iterator[Reversed]:
     plain = inversion.for_epsilon(other, -epsilon)
     if plain is not None:
         yield Reversed(plain, epsilon)
-    elif epsilon <= _SMALL * composition.supremum and jumps.applies(other):
+    elif epsilon <= _SMALL * composition.supremum and jumps.applies(other) and not jumps.applies(composition):
         for found in jumps.for_epsilon(other, 0.0, -1e-3):
             yield Reversed(found, epsilon)
 
