@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,17 @@ class _Cells:
         return loss, np.asarray(16 * EPS * (self.right.size(1.0) + self.left.size(1.0)))
 
 
+class _Nodes(NamedTuple):
+    """What is known at nodes t: log A, the loss and bounds of the error of either, the window and bounds of its own."""
+
+    t: Floats
+    log_a: Floats
+    loss: Floats
+    loss_error: Floats
+    window: Floats
+    window_error: Floats
+
+
 @dataclass(frozen=True, slots=True)
 class SampledGaussianBand:
     """The measure A(t) phi(t) (w_high - w_low) dt with loss log A(t), less log A(-t) if ``mirrored``.
@@ -123,6 +135,12 @@ class SampledGaussianBand:
         down = kernel.log_a(-t)
         loss = log_a - down
         return log_a, loss, error + kernel.loss_error(-t, down, kernel.share(-t)) + EPS * np.abs(loss)
+
+    def _nodes(self, step: float, start: float, end: float) -> _Nodes:
+        """Multiples of the step that cover these ends."""
+        t = np.asarray(step * np.arange(math.floor(start / step), math.ceil(end / step) + 1), dtype=np.float64)
+        log_a, loss, loss_error = self._losses(t)
+        return _Nodes(t, log_a, loss, loss_error, *self._window(t, loss_error))
 
     def _window(self, t: Floats, loss_error: Floats) -> tuple[Floats, Floats]:
         """(w_high - w_low, bounds of its absolute error), a sum of products of nonnegative numbers; zero where it is
@@ -261,11 +279,11 @@ class SampledGaussianBand:
         step, log_defect = self._step(cells, theta, reach, target)
         if not (end - start) / step < _MAX_NODES:
             return None
-        t = np.asarray(step * np.arange(math.floor(start / step), math.ceil(end / step) + 1), dtype=np.float64)
-        built = self._at(t, step, theta, float(np.logaddexp(log_defect, target + 1.4)))  # four ends of e^target
+        nodes = self._nodes(step, start, end)
+        built = _at(nodes, step, theta, float(np.logaddexp(log_defect, target + 1.4)))  # four ends of e^target
         if built is None or self.low is not None or abs(built.log_moment) > 0.5:
             return built
-        return self._sharpened(built, cells, t, step, theta, ends)
+        return self._sharpened(built, cells, nodes, step, theta, ends)
 
     def _log_mass(self, cells: _Cells, theta: float) -> float:
         """About the log of the band's moment; only to choose ranges and steps by."""
@@ -287,40 +305,8 @@ class SampledGaussianBand:
         log_n = self._log_modulus(cells, theta, reach, angles[:, None]) + math.log(2.0)
         return log_n, self.kernel.scale * angles
 
-    def _at(self, t: Floats, step: float, theta: float, log_missed: float) -> NodeCharacteristic | None:
-        """The nodes t; what they miss of the moment, for any u, is below e^log_missed."""
-        log_a, loss, loss_error = self._losses(t)
-        window, window_error = self._window(t, loss_error)
-        exponent = -0.5 * t * t + log_a + theta * loss
-        weight_error = EPS * (t * t + 3 * np.abs(log_a) + 3 * np.abs(theta * loss) + 8) + (1 + abs(theta)) * loss_error
-        weight_error += np.where(window > 0, window_error / np.maximum(window, _TINY), 0.0)
-        top = float(exponent[window > 0].max(initial=-math.inf))
-        raw = window * np.exp(np.minimum(exponent - top, 0.0))
-        total = math.fsum(raw)
-        if not total > 0.0:
-            return None
-        if (window == 0).any():
-            lost = exponent[window == 0] + np.log(window_error[window == 0])
-            log_lost = float(_log_sum(lost)) + math.log(step) - _HALF_LOG_TAU
-            log_missed = float(np.logaddexp(log_missed, log_lost + 0.01))
-        weights = raw / total
-        log_moment = top + math.log(total * step) - _HALF_LOG_TAU
-        error = 1.01 * float(np.dot(weights, weight_error)) + 8 * EPS + 4 * EPS * (abs(top) + abs(log_moment))
-        defect = 2.2 * math.exp(min(log_missed - log_moment, 0.0))  # of numerator and denominator
-        if not defect < 0.01:
-            return None
-        return NodeCharacteristic.of(
-            loss,
-            weights,
-            loss_error=loss_error,
-            weight_error=weight_error,
-            defect=defect,
-            log_moment=log_moment,
-            log_moment_error=error + defect,
-        )
-
     def _sharpened(
-        self, built: NodeCharacteristic, cells: _Cells, t: Floats, step: float, theta: float, ends: tuple[int, int]
+        self, built: NodeCharacteristic, cells: _Cells, nodes: _Nodes, step: float, theta: float, ends: tuple[int, int]
     ) -> NodeCharacteristic:
         """K = log1p(E_P[w expm1(theta L)] - P(above)): its rounding error is relative to theta E|L|, not to 1.
 
@@ -329,8 +315,7 @@ class SampledGaussianBand:
         outside, blur = _mass_above(self.kernel, self._edges()[0], self.mirrored)
         if not blur < 0.01:
             return built
-        log_a, loss, loss_error = self._losses(t)
-        window, _ = self._window(t, loss_error)
+        t, log_a, loss, loss_error, window, _ = nodes
         base, lifted = weighted_expm1(math.log(step) - 0.5 * t * t - _HALF_LOG_TAU + log_a, theta * loss)
         size = np.abs(window * lifted)
         sharp = math.fsum(window * lifted) - outside
@@ -363,10 +348,8 @@ class SampledGaussianBand:
                 lower = self.moment_table(theta[:some])
                 columns[:, :some] = lower.moment, lower.error, lower.first, lower.second
             return MomentTable(theta, *columns)
-        first, last = math.floor(float(cells.t[0]) / step), math.ceil(float(cells.t[-1]) / step)
-        t = np.asarray(step * np.arange(first, last + 1), dtype=np.float64)
-        log_a, loss, loss_error = self._losses(t)
-        window, window_error = self._window(t, loss_error)
+        nodes = self._nodes(step, float(cells.t[0]), float(cells.t[-1]))
+        t, log_a, loss, loss_error, window, window_error = nodes
         column = theta[:, None]
         exponent = (log_a - 0.5 * t * t)[None, :] + column * loss[None, :]
         top = (exponent + np.where(window > 0, 0.0, -math.inf)).max(axis=1)
@@ -482,6 +465,38 @@ class SampledGaussianBand:
         direct = _log_sum(x + log_most) + 2 * blur
         log_ends = float(self._log_ends(cells, theta, beta, 0.0)) - log_moment + blur
         return np.asarray(np.logaddexp(np.minimum(near, direct), log_ends))
+
+
+def _at(nodes: _Nodes, step: float, theta: float, log_missed: float) -> NodeCharacteristic | None:
+    """The law on nodes; what they miss of the moment, for any u, is below e^log_missed."""
+    t, log_a, loss, loss_error, window, window_error = nodes
+    exponent = -0.5 * t * t + log_a + theta * loss
+    weight_error = EPS * (t * t + 3 * np.abs(log_a) + 3 * np.abs(theta * loss) + 8) + (1 + abs(theta)) * loss_error
+    weight_error += np.where(window > 0, window_error / np.maximum(window, _TINY), 0.0)
+    top = float(exponent[window > 0].max(initial=-math.inf))
+    raw = window * np.exp(np.minimum(exponent - top, 0.0))
+    total = math.fsum(raw)
+    if not total > 0.0:
+        return None
+    if (window == 0).any():
+        lost = exponent[window == 0] + np.log(window_error[window == 0])
+        log_lost = float(_log_sum(lost)) + math.log(step) - _HALF_LOG_TAU
+        log_missed = float(np.logaddexp(log_missed, log_lost + 0.01))
+    weights = raw / total
+    log_moment = top + math.log(total * step) - _HALF_LOG_TAU
+    error = 1.01 * float(np.dot(weights, weight_error)) + 8 * EPS + 4 * EPS * (abs(top) + abs(log_moment))
+    defect = 2.2 * math.exp(min(log_missed - log_moment, 0.0))  # of numerator and denominator
+    if not defect < 0.01:
+        return None
+    return NodeCharacteristic.of(
+        loss,
+        weights,
+        loss_error=loss_error,
+        weight_error=weight_error,
+        defect=defect,
+        log_moment=log_moment,
+        log_moment_error=error + defect,
+    )
 
 
 @lru_cache(maxsize=64)
