@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -17,12 +16,7 @@ from dptally.numerics.special import log_ndtr
 from truth import ball
 from truth.balls import precision
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """As in the engine: intermediate infinities are meant."""
-    with np.errstate(all="ignore"):
-        yield
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def transform(band: SampledGaussianBand, theta: float, u: float) -> acb:

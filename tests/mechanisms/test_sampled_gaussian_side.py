@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -25,11 +24,7 @@ Complexes = NDArray[np.complex128]
 Floats = NDArray[np.float64]
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """As in the engine: intermediate infinities are meant."""
-    with np.errstate(all="ignore"):
-        yield
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def lam(kernel: SampledGaussianNodes, t: Complexes) -> Complexes:

@@ -9,7 +9,6 @@ others of 3 to 30 steps (recursion: any plan). Row i of a kind depends on i alon
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import sys
@@ -18,9 +17,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rich.progress import track
 
 from truth.balls import floats
+from truth.draws import fill
 from truth.inversion import mixture_delta
 from truth.losses import SampledReplaceLoss
 from truth.make_few_steps import chosen_epsilon
@@ -86,20 +85,9 @@ def many(draw: random.Random) -> list[Any] | None:
     return [sigma, rate, steps, epsilon, lower, upper] if kept else None
 
 
-def main() -> None:
-    found: dict[str, Any] = json.loads(DATA.read_text()) if DATA.exists() else {"done": [], "rows": []}
-    found["done"] += [0] * (len(DRAWS) - len(found["done"]))
-    for which, (kind, number) in enumerate(DRAWS.items()):
-        for index in track(range(found["done"][which], number), description=kind):
-            draw = random.Random(f"replace/{kind}/{index}")
-            row = {"two": two, "few": few, "many": many}[kind](draw)
-            if row is not None:
-                found["rows"].append(row)
-            found["done"][which] = index + 1
-            if index % 10 == 9 or index + 1 == number:
-                rows = ",\n".join(json.dumps(row) for row in found["rows"])
-                DATA.write_text(f'{{"done": {found["done"]}, "rows": [\n{rows}\n]}}\n')
+def made(kind: str, number: int) -> list[Any] | None:
+    return {"two": two, "few": few, "many": many}[kind](random.Random(f"replace/{kind}/{number}"))
 
 
 if __name__ == "__main__":
-    main()
+    fill(DATA, DRAWS, made, 10)

@@ -8,7 +8,6 @@ of it apart. Row i of a kind depends on i alone; plans that the balls would take
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import sys
@@ -17,9 +16,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from rich.progress import track
 
 from truth import floats, sampled_gaussian_delta
+from truth.draws import fill
 from truth.losses import SampledGaussianLoss
 from truth.recursion import composed_delta
 
@@ -70,18 +69,5 @@ def made(kind: str, number: int) -> list[Any] | None:
     return [*plan, lower, upper] if lower > 1e-290 and upper - lower < 1e-10 * upper else None
 
 
-def main() -> None:
-    found: dict[str, Any] = json.loads(DATA.read_text()) if DATA.exists() else {"done": [0, 0], "rows": []}
-    for which, (kind, number) in enumerate(DRAWS.items()):
-        for index in track(range(found["done"][which], number), description=kind):
-            row = made(kind, index)
-            if row is not None:
-                found["rows"].append(row)
-            found["done"][which] = index + 1
-            if index % 50 == 49 or index + 1 == number:
-                rows = ",\n".join(json.dumps(row) for row in found["rows"])
-                DATA.write_text(f'{{"done": {found["done"]}, "rows": [\n{rows}\n]}}\n')
-
-
 if __name__ == "__main__":
-    main()
+    fill(DATA, DRAWS, made, 50)

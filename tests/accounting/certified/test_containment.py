@@ -32,14 +32,11 @@ from truth import (
 )
 from truth.balls import precision
 from truth.discrete import discrete_gaussian_delta
+from truth.draws import log_uniform
 from truth.losses import LaplaceLoss, Loss, SampledReplaceLoss
 
 DeltaOf = Callable[[float], arb]
 SHRINK = 1e-9
-
-
-def log_uniform(draw: random.Random, low: float, high: float) -> float:
-    return math.exp(draw.uniform(math.log(low), math.log(high)))
 
 
 class Tally:

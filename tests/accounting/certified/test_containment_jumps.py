@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import tables
 from flint import arb
@@ -23,6 +21,7 @@ from dptally.law.adjacency import Side
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
 from truth import ball, floats, one_step_delta
 from truth.balls import precision
+from truth.draws import log_uniform
 from truth.judge import Judge
 from truth.stored import pairs
 
@@ -30,15 +29,7 @@ from truth.stored import pairs
 SHIFT = 1e-6
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """As in the engine: intermediate infinities are meant."""
-    with np.errstate(all="ignore"):
-        yield
-
-
-def log_uniform(draw: random.Random, low: float, high: float) -> float:
-    return math.exp(draw.uniform(math.log(low), math.log(high)))
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def built(composition: Composition, epsilon: float, bound: float = math.inf) -> list[JumpSum]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 from fractions import Fraction
 
-import numpy as np
 import pytest
 import tables
 from flint import arb
@@ -21,19 +19,11 @@ from dptally.accounting.certified import binomial, engine, few_steps, inversion,
 from dptally.law import Composition
 from truth import approx_delta, laplace_delta, randomized_response_delta
 from truth.discrete import discrete_gaussian_delta
+from truth.draws import log_uniform
 from truth.judge import Judge
 from truth.stored import pairs
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """As in the engine: intermediate infinities are meant."""
-    with np.errstate(all="ignore"):
-        yield
-
-
-def log_uniform(draw: random.Random, low: float, high: float) -> float:
-    return math.exp(draw.uniform(math.log(low), math.log(high)))
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 # -- the lattice of deciding losses ----------------------------------------------------------------------------------

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
 import dptally as dp
@@ -24,11 +22,7 @@ SOAK = bool(os.environ.get("DPTALLY_SOAK"))
 SHIFTS = {"two": 1e-6, "few": 0.03, "many": 1e-6}
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """As in the engine: intermediate infinities are meant."""
-    with np.errstate(all="ignore"):
-        yield
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def rows(kind: str, every: int) -> list[Replaced]:

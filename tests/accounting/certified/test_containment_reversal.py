@@ -10,7 +10,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 import tables
 
@@ -20,6 +19,7 @@ from dptally.law.adjacency import Side
 from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
 from truth import ball, gaussian_delta, one_step_delta
 from truth.balls import precision
+from truth.draws import log_uniform
 from truth.judge import Judge
 from truth.stored import pairs
 
@@ -28,15 +28,7 @@ SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
 NEAR = 1 - 2.0**-44  # a rate at which the sampled Gaussian is a Gaussian up to 1e-13
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """As in the engine: intermediate infinities are meant."""
-    with np.errstate(all="ignore"):
-        yield
-
-
-def log_uniform(draw: random.Random, low: float, high: float) -> float:
-    return math.exp(draw.uniform(math.log(low), math.log(high)))
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def built(composition: Composition, epsilon: float) -> Iterator[reversal.Reversed]:

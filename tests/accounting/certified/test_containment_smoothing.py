@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-import numpy as np
 import pytest
 from flint import arb
 
@@ -25,11 +23,7 @@ from truth.judge import Judge
 SHIFT = 1e-5  # nats: the noise alone costs 7e-7 in eps, and delta falls steeply with eps
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """As in the engine: intermediate infinities are meant."""
-    with np.errstate(all="ignore"):
-        yield
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 Response = tuple[float, int, int]  # probability of the truth, categories, count

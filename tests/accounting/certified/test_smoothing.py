@@ -7,7 +7,6 @@ import random
 from collections.abc import Iterator
 from itertools import product
 
-import numpy as np
 import pytest
 from flint import arb
 
@@ -21,12 +20,7 @@ from dptally.mechanisms.two_point import TwoPointLaw
 from truth import ball, laplace_delta
 from truth.balls import precision
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """As in the engine: intermediate infinities are meant."""
-    with np.errstate(all="ignore"):
-        yield
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def pure_delta(parts: list[tuple[float, int]], epsilon: float) -> arb:
