@@ -161,9 +161,7 @@ def table(row: Row) -> list[str]:
 def error(row: Row, result: Result, reference: tuple[float, float, str] | None) -> str:
     """The distance of an answer from the reference; unsafe where all that the tool claims lies below it."""
     value, claimed = result["value"], result.get("upper", result["value"])
-    if (
-        row.work["ask"] == "sigma"
-    ):  # less noise than the least that is certified to be enough, beyond its 1e-8
+    if row.work["ask"] == "sigma":  # less noise than the least that is certified to be enough, beyond its 1e-8
         best = row.results.get("dptally, certified", {}).get("value")
         if best is None:
             return ""
@@ -202,9 +200,7 @@ def import_times() -> list[str]:
             if done.returncode == 0:
                 seen.append(json.loads(done.stdout))
         if seen:
-            lines.append(
-                f"| {name} | {seconds(min(s[0] for s in seen))} | {min(s[1] for s in seen):.0f} MB |"
-            )
+            lines.append(f"| {name} | {seconds(min(s[0] for s in seen))} | {min(s[1] for s in seen):.0f} MB |")
     return lines
 
 
@@ -242,11 +238,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one call")
     parser.add_argument("--out", type=Path, default=HERE / "RESULTS.md")
     chosen = parser.parse_args()
-    packages = (
-        {"dptally", *filter(None, chosen.tools.split(","))}
-        if chosen.tools
-        else {tool.package for tool in TOOLS}
-    )
+    packages = {"dptally", *filter(None, chosen.tools.split(","))} if chosen.tools else {tool.package for tool in TOOLS}
     console = Console()
     missing: dict[str, str] = {}
     with console.status("environments") as status:

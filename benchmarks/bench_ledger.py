@@ -73,14 +73,10 @@ def measure(url: str, folder: Path, entries: int) -> list[tuple[str, str, str]]:
                 with ledger.spend("one", PLAN, by="ann", key=f"k{i}"):
                     pass
 
-        rows.append(
-            ("spend and release (two durable commits)", f"{400 / seconds(spends):,.0f} /s", ">= 150 /s")
-        )
+        rows.append(("spend and release (two durable commits)", f"{400 / seconds(spends):,.0f} /s", ">= 150 /s"))
         retry = seconds(lambda: [ledger.spend("one", PLAN, by="ann", key="k7") for _ in range(1000)])
         rows.append(("retry with a known key", f"{1000 / retry:,.0f} /s", ""))
-        rows.append(
-            ("spends in batches of 10,000", f"{fill(ledger, 'long', entries):,.0f} /s", ">= 2,000 /s")
-        )
+        rows.append(("spends in batches of 10,000", f"{fill(ledger, 'long', entries):,.0f} /s", ">= 2,000 /s"))
     opening = seconds(lambda: Ledger.open(url).close())
     rows.append((f"open a ledger of {entries:,} entries", f"{1000 * opening:,.1f} ms", "<= 5 s"))
     with Ledger.open(url) as ledger:
@@ -98,9 +94,7 @@ def measure(url: str, folder: Path, entries: int) -> list[tuple[str, str, str]]:
         few = seconds(lambda: [ledger.remaining("one") for _ in range(200)])
         rows.append(("remaining() on 800 entries", f"{1e6 * few / 200:,.0f} us", "the same"))
         took = seconds(ledger.verify)
-        rows.append(
-            (f"verify {ledger.verify().entries:,} entries", f"{entries / took:,.0f} /s", ">= 60,000 /s")
-        )
+        rows.append((f"verify {ledger.verify().entries:,} entries", f"{entries / took:,.0f} /s", ">= 60,000 /s"))
     return rows
 
 

@@ -127,9 +127,7 @@ def one_step(draw: Draw) -> Result:
     sigma, rate, side = log_uniform(draw, 0.2, 20), log_uniform(draw, 1e-6, 0.999), draw.randrange(2)
     direction = tables.SIDES[side]
     scale = -math.log1p(-rate) if side else math.log1p(rate * math.expm1(min(4 / sigma, 50)))
-    return asked(
-        draw, dp.dpsgd(sigma, rate, 1), lambda e: truth.one_step_delta(sigma, rate, e, direction), scale, side
-    )
+    return asked(draw, dp.dpsgd(sigma, rate, 1), lambda e: truth.one_step_delta(sigma, rate, e, direction), scale, side)
 
 
 def one_step_others(draw: Draw) -> Result:
@@ -151,9 +149,7 @@ def one_step_others(draw: Draw) -> Result:
         return asked(draw, plan, lambda e: truth.randomized_response_delta(p, categories, 1, e), 1.01 * top)
     if kind == 3:
         width = log_uniform(draw, 0.1, 50)
-        return asked(
-            draw, dp.Laplace(width), lambda e: truth.laplace_delta(1 / Fraction(width), 1, e), 1.01 / width
-        )
+        return asked(draw, dp.Laplace(width), lambda e: truth.laplace_delta(1 / Fraction(width), 1, e), 1.01 / width)
     sigma, n = log_uniform(draw, 0.05, 200), draw.choice((1, 2, 7, 1000))
     return asked(draw, n * dp.Gaussian(sigma), lambda e: truth.sigma_delta(sigma, e, n), 6 * n / sigma)
 
@@ -222,10 +218,7 @@ def with_gaussian(draw: Draw) -> Result:
             a, b = truth.ball(p), 1 - truth.ball(p)
             step, mu = (a / b).log(), 1 / truth.ball(sigma)
             terms = (
-                math.comb(n, j)
-                * a**j
-                * b ** (n - j)
-                * truth.gaussian_delta(mu, truth.ball(e) - (2 * j - n) * step)
+                math.comb(n, j) * a**j * b ** (n - j) * truth.gaussian_delta(mu, truth.ball(e) - (2 * j - n) * step)
                 for j in range(n + 1)
             )
             return sum(terms, truth.ball(0))

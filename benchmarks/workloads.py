@@ -38,10 +38,7 @@ def sigma_for(name: str, epsilon: float, delta: float, rate: float, steps: int) 
 
 def _distinct_steps(number: int) -> list[Workload]:
     draw = random.Random(20240607)
-    return [
-        sampled(round(draw.uniform(0.8, 3.0), 6), round(draw.uniform(0.001, 0.02), 6), 10)
-        for _ in range(number)
-    ]
+    return [sampled(round(draw.uniform(0.8, 3.0), 6), round(draw.uniform(0.001, 0.02), 6), 10) for _ in range(number)]
 
 
 def _distinct_responses(number: int) -> list[Workload]:

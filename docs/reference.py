@@ -23,9 +23,7 @@ def first_sentence(text: str | None) -> str:
 
 
 def cell(text: str) -> str:
-    return (
-        " ".join(text.split()).replace("|", "\\|").replace("``", "`").replace("*", "\\*").replace("<", "&lt;")
-    )
+    return " ".join(text.split()).replace("|", "\\|").replace("``", "`").replace("*", "\\*").replace("<", "&lt;")
 
 
 def signature(value: object) -> str:
@@ -33,9 +31,7 @@ def signature(value: object) -> str:
         found = inspect.signature(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
-    bare = [
-        p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values() if p.name != "self"
-    ]
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values() if p.name != "self"]
     text = str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
     return "(...)" if "<" in text or len(text) > 90 else text
 
@@ -56,9 +52,7 @@ def names_page() -> str:
             missing.append(name)
             continue
         shown = name + (signature(value) if inspect.isfunction(value) or inspect.isclass(value) else "")
-        about = first_sentence(
-            value.__doc__ if inspect.isfunction(value) or inspect.isclass(value) else repr(value)
-        )
+        about = first_sentence(value.__doc__ if inspect.isfunction(value) or inspect.isclass(value) else repr(value))
         lines.append(f"| `{shown}` | {about} |")
     lines += ["", "## Questions of every mechanism and plan", "", "| question | answer |", "|---|---|"]
     for name, member in sorted(vars(dp.Mechanism).items()):
@@ -116,10 +110,7 @@ def theorems_page() -> str:
         "| from | to | gives | function | theorem |",
         "|---|---|---|---|---|",
     ]
-    lines += [
-        f"| {e.source} | {e.target} | {e.gives} | `{e.function.__name__}` | {cell(e.theorem)} |"
-        for e in EDGES
-    ]
+    lines += [f"| {e.source} | {e.target} | {e.gives} | `{e.function.__name__}` | {cell(e.theorem)} |" for e in EDGES]
     lines += ["", "## Beside the code"]
     for path in sorted(PACKAGE.rglob("*.py")):
         rows = cited_in(path)

@@ -59,9 +59,7 @@ def _pld(work: dict[str, Any], grid: float) -> float:
         total = losses.identity(value_discretization_interval=grid)
         for part in work["parts"]:
             if part["kind"] == "approx":
-                guarantee = dp_accounting.pld.common.DifferentialPrivacyParameters(
-                    part["epsilon"], part["delta"]
-                )
+                guarantee = dp_accounting.pld.common.DifferentialPrivacyParameters(part["epsilon"], part["delta"])
                 one = losses.from_privacy_parameters(guarantee, value_discretization_interval=grid)
             elif part["kind"] == "gaussian":
                 one = losses.from_gaussian_mechanism(part["sigma"], value_discretization_interval=grid)

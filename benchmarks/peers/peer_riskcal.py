@@ -11,9 +11,7 @@ VERSION = version("riskcal")
 
 
 def connect_the_dots(work: dict[str, Any]) -> float:
-    if work["ask"] != "epsilon" or any(
-        part["kind"] not in ("sampled_gaussian", "gaussian") for part in work["parts"]
-    ):
+    if work["ask"] != "epsilon" or any(part["kind"] not in ("sampled_gaussian", "gaussian") for part in work["parts"]):
         raise NotImplementedError("epsilon of sampled Gaussians only")
     accountant = CTDAccountant()
     accountant.history = [(part["sigma"], part.get("rate", 1.0), part["count"]) for part in work["parts"]]

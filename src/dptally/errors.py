@@ -1,22 +1,22 @@
 """What dptally raises.
 
-    DptallyError
-    ├── InvalidArgument (ValueError)      an argument is out of its domain; nothing was computed
-    │   └── InvalidType (TypeError too)   an argument is of the wrong type or shape
-    ├── Unanswerable (ValueError)         what is known does not answer the question; says the nearest one
-    ├── CannotCalibrate (ValueError)      no parameter value meets the target
-    ├── MissingExtra (ImportError)        an optional dependency is needed; says what to install
-    └── LedgerError                       the account could not be opened, read or debited
-        ├── BudgetExceeded                a spend would pass the cap; nothing was debited
-        ├── CannotPrice                   the budget's kind cannot pay for this mechanism; says which can
-        ├── UnknownDataset                no account of that name
-        ├── DatasetExists                 an account of that name is there already
-        ├── KeyReused                     the idempotency key belongs to another request
-        ├── NotReleasable                 the reservation has expired, is settled, or is another caller's
-        ├── ChainBroken                   an entry or a total was edited, removed or moved; says which
-        ├── RolledBack                    the ledger is older than the head it was opened with
-        ├── SchemaTooNew                  the ledger was written by a later dptally
-        └── LedgerUnavailable             locked, read-only, corrupt, not durable, or the connection is lost
+DptallyError
+├── InvalidArgument (ValueError)      an argument is out of its domain; nothing was computed
+│   └── InvalidType (TypeError too)   an argument is of the wrong type or shape
+├── Unanswerable (ValueError)         what is known does not answer the question; says the nearest one
+├── CannotCalibrate (ValueError)      no parameter value meets the target
+├── MissingExtra (ImportError)        an optional dependency is needed; says what to install
+└── LedgerError                       the account could not be opened, read or debited
+    ├── BudgetExceeded                a spend would pass the cap; nothing was debited
+    ├── CannotPrice                   the budget's kind cannot pay for this mechanism; says which can
+    ├── UnknownDataset                no account of that name
+    ├── DatasetExists                 an account of that name is there already
+    ├── KeyReused                     the idempotency key belongs to another request
+    ├── NotReleasable                 the reservation has expired, is settled, or is another caller's
+    ├── ChainBroken                   an entry or a total was edited, removed or moved; says which
+    ├── RolledBack                    the ledger is older than the head it was opened with
+    ├── SchemaTooNew                  the ledger was written by a later dptally
+    └── LedgerUnavailable             locked, read-only, corrupt, not durable, or the connection is lost
 """
 
 from __future__ import annotations

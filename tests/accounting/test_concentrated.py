@@ -25,9 +25,7 @@ def exact_ratio(parts, order_minus_one):
         if kind == "gauss":
             total += count * x * x / 2 * l * (l + 1)
         elif kind == "laplace":
-            total += count * mp.log(
-                (l + 1) / (2 * l + 1) * mp.exp(l * x) + l / (2 * l + 1) * mp.exp(-(l + 1) * x)
-            )
+            total += count * mp.log((l + 1) / (2 * l + 1) * mp.exp(l * x) + l / (2 * l + 1) * mp.exp(-(l + 1) * x))
         else:
             total += count * mp.log((mp.exp((l + 1) * x) + mp.exp(-l * x)) / (1 + mp.exp(x)))
     return total / (l * (l + 1))
@@ -141,9 +139,7 @@ def test_a_law_without_a_closed_form_is_searched_or_refused():
     (laplace,) = Laplace(scale=0.5).laws()
     opaque = Opaque(laplace, 2.0)
     mixed = Composition.of([(opaque, 3), (Gaussian(2.0).laws()[0], 1)])
-    assert concentrated.rho([mixed]) == pytest.approx(
-        3 * smallest_rho(Composition.of([(laplace, 1)])) + 0.125
-    )
+    assert concentrated.rho([mixed]) == pytest.approx(3 * smallest_rho(Composition.of([(laplace, 1)])) + 0.125)
     (gentle,) = Laplace(scale=1e8).laws()  # the ratio stays level up to orders near 1e8
     small = concentrated.rho([Composition.of([(Opaque(gentle, 1e-8), 1)])])
     assert small == pytest.approx(smallest_rho(Composition.of([(gentle, 1)])), rel=1e-9)

@@ -94,10 +94,7 @@ def test_unbounded_steps_are_cut_by_their_own_profile():
     with pytest.raises(Unanswerable, match="unbounded"):
         approximate.epsilon(plan, 0.0)
     leaky = (Gaussian(sigma=10) + ApproxDP(0.1, 1e-7)).directions()
-    assert (
-        approximate.epsilon(leaky, 1e-6).value
-        > approximate.epsilon(Gaussian(sigma=10).directions(), 1e-6).value
-    )
+    assert approximate.epsilon(leaky, 1e-6).value > approximate.epsilon(Gaussian(sigma=10).directions(), 1e-6).value
     assert approximate.delta(leaky, 3.0).value >= 1e-7
 
 
@@ -126,9 +123,7 @@ def test_two_directions():
 def test_sampled_gaussian_through_renyi():
     plan = dpsgd(noise_multiplier=1.0, sample_rate=0.01, steps=1000).directions()
     answer = renyi.epsilon(plan, 1e-5)
-    assert (
-        1.8282366 < answer.value < 2.2
-    )  # the certified optimum of the specification's first workload is 1.82823666
+    assert 1.8282366 < answer.value < 2.2  # the certified optimum of the specification's first workload is 1.82823666
     assert answer.order is not None
     assert renyi.epsilon(plan, 1e-5, orders=range(2, 64)).value > 1.8282366
     with pytest.raises(Unanswerable, match="no known mu"):
@@ -215,9 +210,7 @@ def test_orders_and_names_are_checked():
         approximate.epsilon(LAPLACE, 1e-5, composition="printed")
     with pytest.raises(InvalidArgument, match="order"):
         renyi.divergence(LAPLACE, np.array([0.5]))
-    assert np.all(
-        np.isinf(renyi.divergence(ApproxDP(0.1, 1e-9).directions(), np.array([1.0, 2.0, math.inf])))
-    )
+    assert np.all(np.isinf(renyi.divergence(ApproxDP(0.1, 1e-9).directions(), np.array([1.0, 2.0, math.inf]))))
     with pytest.raises(InvalidArgument, match="order"):
         alpha.divergence(LAPLACE, np.array([math.inf]))
     assert renyi.epsilon(LAPLACE, 1e-5, orders=[math.inf]).value == pytest.approx(4.0)
@@ -230,9 +223,7 @@ def test_alpha_calculus_checks_and_ends():
     assert alpha.self_compose(300.0, 1.0, 10**6) == math.inf
     assert alpha.log_power(300.0, 1e308) == pytest.approx(math.log(300 * 299) + math.log(1e308))
     assert alpha.log_power(1e5, 1e307) == pytest.approx(math.log(1e5) + math.log(1e5 - 1) + math.log(1e307))
-    assert alpha.from_renyi(1e4, 0.0705) == pytest.approx(
-        math.exp(9999 * 0.0705 - math.log(1e4 * 9999)), rel=1e-9
-    )
+    assert alpha.from_renyi(1e4, 0.0705) == pytest.approx(math.exp(9999 * 0.0705 - math.log(1e4 * 9999)), rel=1e-9)
     for call in (
         lambda: alpha.compose(1.0, 0.1, 0.1),
         lambda: alpha.to_renyi(math.inf, 0.1),

@@ -262,9 +262,7 @@ def test_F62_F65_bounds_on_the_ratio_of_probabilities(name, inputs, value):
         return
     ratio, order = ratio_bound(plan, number(inputs["Q"]))
     if name.endswith("alpha"):
-        assert close(
-            order, value, 1e-6
-        )  # where the minimum lies is only determined to the root of the precision
+        assert close(order, value, 1e-6)  # where the minimum lies is only determined to the root of the precision
     else:
         assert close(ratio, value)
 

@@ -104,9 +104,7 @@ def test_every_framework_is_above_the_exact_gaussian(sigma, count, delta):
     ]
     exact = answers[0].value
     if exact > 0:
-        assert exact_gaussian_delta(mu * (1 + 1e-14), exact * (1 + 1e-13)) <= delta * (
-            1 + 1e-9 * max(1, exact)
-        )
+        assert exact_gaussian_delta(mu * (1 + 1e-14), exact * (1 + 1e-13)) <= delta * (1 + 1e-9 * max(1, exact))
     for answer in answers:
         assert answer.value >= exact * (1 - 1e-13) >= 0
         assert not math.isnan(answer.value)

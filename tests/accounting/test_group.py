@@ -60,9 +60,7 @@ def test_F66_equal_orders(name, inputs, value):
     assert close(equal_order(number(inputs["alpha"]))[1], value)
 
 
-three = st.integers(2, 5).flatmap(
-    lambda n: st.tuples(*[st.lists(st.integers(1, 50), min_size=n, max_size=n)] * 3)
-)
+three = st.integers(2, 5).flatmap(lambda n: st.tuples(*[st.lists(st.integers(1, 50), min_size=n, max_size=n)] * 3))
 
 
 @settings(max_examples=80, deadline=None)
@@ -122,9 +120,7 @@ def test_exact_sums():
     assert group.approximate(100.0, 0.0, 50).delta == 0.0
     # E003-7: Gaussian truth 2.105 at a^2/(2a-1), a = 10
     bound = group.renyi(10.0, 10 / 2, 2, "equal-order")
-    truth = float(
-        renyi.divergence(Gaussian(sigma=1.0, sensitivity=2).directions(), np.array([bound.order]))[0]
-    )
+    truth = float(renyi.divergence(Gaussian(sigma=1.0, sensitivity=2).directions(), np.array([bound.order]))[0])
     assert truth <= bound.value <= truth * 1.004
 
 

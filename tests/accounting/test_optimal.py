@@ -45,9 +45,7 @@ def test_epsilon_is_enough_and_nearly_the_smallest(epsilon0, count, log_delta, d
         return
     epsilon = optimal.composed_epsilon(epsilon0, delta0, count, delta)
     with mp.workdps(50):
-        assert exact_optimal_delta(epsilon0, delta0, count, epsilon) <= mp.mpf(delta) * (
-            1 + mp.mpf(10) ** -45
-        )
+        assert exact_optimal_delta(epsilon0, delta0, count, epsilon) <= mp.mpf(delta) * (1 + mp.mpf(10) ** -45)
         slightly_less = epsilon * (1 - 1e-10) - 1e-11 * epsilon0
         if slightly_less > 0:
             assert exact_optimal_delta(epsilon0, delta0, count, slightly_less) > delta * (1 - 1e-9)

@@ -76,8 +76,7 @@ def neyman_pearson(p, q, x):
 
 
 def compositions(p, q):
-    return [Composition.of([(FiniteLaw(tuple(p), tuple(q)), 1)]), Composition.of([(FiniteLaw(tuple(q),
-    tuple(p)), 1)])]
+    return [Composition.of([(FiniteLaw(tuple(p), tuple(q)), 1)]), Composition.of([(FiniteLaw(tuple(q), tuple(p)), 1)])]
 
 
 def gaussian(mu):

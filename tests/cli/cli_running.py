@@ -22,9 +22,7 @@ class Outcome:
 def real(*arguments: str, cwd: Path | None = None, stdin: str | None = None) -> Outcome:
     """The program as a person runs it."""
     command = [sys.executable, "-c", "from dptally.cli import main; main()", *arguments]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, input=stdin, timeout=300, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, input=stdin, timeout=300, check=False)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 

@@ -60,10 +60,7 @@ def test_epsilon(run: Run) -> None:
 
 
 def test_an_infinite_epsilon_is_said_in_json(run: Run) -> None:
-    assert (
-        answer(run("epsilon", "gaussian(1)", "--delta", "0", "--brief", "--json"))["epsilon"]["upper"]
-        == "inf"
-    )
+    assert answer(run("epsilon", "gaussian(1)", "--delta", "0", "--brief", "--json"))["epsilon"]["upper"] == "inf"
 
 
 def test_delta(run: Run) -> None:
@@ -163,10 +160,7 @@ def test_convert(run: Run) -> None:
     found = answer(run("convert", "zcdp(0.5)", "--to", "approx", "--delta", "1e-6", "--json"))
     expected = dp.convert(dp.ZCDP(0.5), to="approx", delta=1e-6).parameters()
     assert found["guarantee"] == {"name": "approx_dp", **expected}
-    assert (
-        "RenyiDP(orders=(2.0,), epsilons=(1.0"
-        in run("convert", "zcdp(0.5)", "--to", "renyi", "--order", "2").out
-    )
+    assert "RenyiDP(orders=(2.0,), epsilons=(1.0" in run("convert", "zcdp(0.5)", "--to", "renyi", "--order", "2").out
     assert_refused(run("convert", "zcdp(0.5)", "--to", "approx"), "delta or epsilon")
     assert_refused(run("convert", "zcdp(0.5)", "--to", "pure"), "pure")
 
@@ -208,9 +202,7 @@ def test_explain(run: Run) -> None:
         ("compare", "--delta 1e-5"),
     ],
 )
-def test_every_picture_has_a_word(
-    run: Run, monkeypatch: pytest.MonkeyPatch, picture: str, options: str
-) -> None:
+def test_every_picture_has_a_word(run: Run, monkeypatch: pytest.MonkeyPatch, picture: str, options: str) -> None:
     drawn: list[Any] = []
     monkeypatch.setattr("dptally.report.figure.saved", lambda ax, path: drawn.append((ax, path)))
     assert run("plot", picture, "laplace(2)", *options.split()).out == f"drawn in dptally-{picture}.png\n"
@@ -290,17 +282,13 @@ def test_unknown_commands(run: Run) -> None:
     assert_refused(run("epsilon", "gaussian(1)", "--detla", "1"), "--detla")
 
 
-def test_a_terminal_is_shown_the_place(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_is_shown_the_place(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     outcome = here(capsys, "convert", "3 * gausian(1)", "--to", "zcdp")
     assert outcome.err.splitlines()[1:] == ["  3 * gausian(1)", "      ^"]
 
 
-def test_moving_signs_go_to_stderr(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_moving_signs_go_to_stderr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert here(capsys, "epsilon", "gaussian(1)", "--delta", "1e-5").out.startswith("epsilon = 4.3771781")
     found = here(capsys, "audit", "--self", "--only", "noise.bernoulli_exp", "--json")

@@ -49,8 +49,6 @@ def test_the_example_plans() -> None:
 
 def test_the_example_program(tmp_path: Path) -> None:
     program = ROOT / "examples" / "training_budget.py"
-    done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert re.search(r"stop after step \d+ to stay within epsilon 3", done.stdout), done.stderr
     assert (tmp_path / "training_budget.png").stat().st_size > 10_000

@@ -81,9 +81,7 @@ def test_modules_that_an_answer_does_not_need_stay_away() -> None:
         "sys.exit(str(heavy) if heavy else 0)"
     )
     for arguments in (["epsilon", "gaussian(1)", "--delta", "1e-5"], ["dpsgd", *_dpsgd()]):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
 
@@ -94,9 +92,7 @@ def _examples() -> list[tuple[str, str]]:
         command = cli.get_command(None, name) if name else cli  # type: ignore[arg-type]
         assert command is not None
         found += [
-            (name, line.strip())
-            for line in (command.help or "").splitlines()
-            if line.strip().startswith("dptally ")
+            (name, line.strip()) for line in (command.help or "").splitlines() if line.strip().startswith("dptally ")
         ]
     return list({line: (name, line) for name, line in found if name != "ledger"}.values())
 

@@ -85,9 +85,7 @@ def test_F56_proposition_4_holds_for_randomized_response(epsilon, count, success
     p = 1 / (1 + math.exp(-epsilon))
 
     def tail(rate):
-        terms = (
-            math.comb(count, j) * rate**j * (1 - rate) ** (count - j) for j in range(successes, count + 1)
-        )
+        terms = (math.comb(count, j) * rate**j * (1 - rate) ** (count - j) for j in range(successes, count + 1))
         return math.fsum(terms)
 
     other = tail(1 - p)
@@ -185,11 +183,7 @@ def test_from_gaussian_dp(mu, order, delta):
     exact = gdp_to_approx(mu, delta)
     rho = gdp_to_zcdp(mu)
     assert mu * mu / 2 <= rho <= mu * mu / 2 * (1 + 1e-15)
-    assert (
-        order * mu * mu / 2 * (1 - 1e-15)
-        <= gdp_to_renyi(mu, order)
-        <= zcdp_to_renyi(rho, order) * (1 + 1e-14)
-    )
+    assert order * mu * mu / 2 * (1 - 1e-15) <= gdp_to_renyi(mu, order) <= zcdp_to_renyi(rho, order) * (1 + 1e-14)
     assert exact * (1 - 1e-13) <= zcdp_to_approx(rho, delta) <= zcdp_to_approx_bun_steinke(rho, delta)
     assert exact * (1 - 1e-13) <= renyi_to_approx(order, gdp_to_renyi(mu, order), delta)
     if exact > 1e-3:
@@ -199,13 +193,7 @@ def test_from_gaussian_dp(mu, order, delta):
 
 
 def test_the_ends():
-    assert (
-        pure_to_gdp(0.0)
-        == pure_to_zcdp(0.0)
-        == pure_to_renyi(0.0, 5.0)
-        == pure_to_renyi_mironov(0.0, 2.0)
-        == 0.0
-    )
+    assert pure_to_gdp(0.0) == pure_to_zcdp(0.0) == pure_to_renyi(0.0, 5.0) == pure_to_renyi_mironov(0.0, 2.0) == 0.0
     assert pure_to_approx(0.7, 0.0) == 0.7
     assert gdp_to_zcdp(0.0) == gdp_to_renyi(0.0, math.inf) == zcdp_to_renyi(0.0, math.inf) == 0.0
     assert gdp_to_renyi(1.0, math.inf) == zcdp_to_renyi(1.0, math.inf) == math.inf

@@ -34,8 +34,7 @@ def test_renyi_of_two_laplaces(order):
         t + math.exp(-t) - 1
         if order == 1
         else math.log(
-            order / (2 * order - 1) * math.exp((order - 1) * t)
-            + (order - 1) / (2 * order - 1) * math.exp(-order * t)
+            order / (2 * order - 1) * math.exp((order - 1) * t) + (order - 1) / (2 * order - 1) * math.exp(-order * t)
         )
         / (order - 1)
     )
@@ -60,9 +59,7 @@ def test_supports_that_differ():
     assert d.kl(wide, narrow, support, cuts) == math.inf
     assert d.maximum(wide, narrow, support, cuts) == math.inf
     assert d.f_divergence(wide, narrow, lambda u: (u - 1) ** 2, support, cuts) == math.inf
-    assert d.f_divergence(wide, narrow, lambda u: abs(u - 1) / 2, support, cuts, slope=0.5) == pytest.approx(
-        0.5
-    )
+    assert d.f_divergence(wide, narrow, lambda u: abs(u - 1) / 2, support, cuts, slope=0.5) == pytest.approx(0.5)
     assert d.renyi(wide, narrow, 0.5, support, cuts) == pytest.approx(math.log(2), rel=1e-9)
     assert d.kl(narrow, wide, support, cuts) == pytest.approx(math.log(2), rel=1e-9)
     assert d.hockey_stick(wide, narrow, 5.0, support, cuts) == pytest.approx(0.5, rel=1e-9)

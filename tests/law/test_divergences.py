@@ -21,9 +21,7 @@ ORDERS = (0.0, 1e-6, 0.25, 0.5, 0.9, 1.0, 1.0 + 1e-6, 1.5, 2.0, 3.7, 10.0, 64.0,
 @st.composite
 def pairs(draw, zeros=True):
     n = draw(st.integers(2, 7))
-    weights = st.lists(st.integers(0 if zeros else 1, 1000), min_size=n, max_size=n).filter(
-        lambda w: sum(w) > 0
-    )
+    weights = st.lists(st.integers(0 if zeros else 1, 1000), min_size=n, max_size=n).filter(lambda w: sum(w) > 0)
     p, q = (np.array(draw(weights), dtype=float) for _ in range(2))
     return p / p.sum(), q / q.sum()
 
@@ -121,9 +119,7 @@ def test_lemma_1_limits_and_dualities(pair):
     assert d.alpha(p, q, -1.5) == pytest.approx(d.alpha(q, p, 2.5), rel=1e-12, abs=1e-15)
     assert d.hockey_stick(p, q, 0.0) == pytest.approx(d.total_variation(p, q), abs=1e-14)
     assert d.hockey_stick(p, q, d.maximum(p, q)) <= 1e-15
-    assert d.f_divergence(p, q, lambda u: u * math.log(u) - u + 1) == pytest.approx(
-        d.kl(p, q), rel=1e-9, abs=1e-14
-    )
+    assert d.f_divergence(p, q, lambda u: u * math.log(u) - u + 1) == pytest.approx(d.kl(p, q), rel=1e-9, abs=1e-14)
     tv = d.f_divergence(p, q, lambda u: abs(u - 1) / 2, slope=0.5)
     assert tv == pytest.approx(d.total_variation(p, q), abs=1e-14)
 
@@ -131,9 +127,7 @@ def test_lemma_1_limits_and_dualities(pair):
 def test_f13_identity_of_alpha_and_renyi():
     p, q = [0.75, 0.25], [0.25, 0.75]
     for a in (1.5, 2.0, 8.0):
-        assert math.log1p(a * (a - 1) * d.alpha(p, q, a)) / (a - 1) == pytest.approx(
-            d.renyi(p, q, a), rel=1e-13
-        )
+        assert math.log1p(a * (a - 1) * d.alpha(p, q, a)) / (a - 1) == pytest.approx(d.renyi(p, q, a), rel=1e-13)
 
 
 def test_e001_1_the_max_divergence_is_over_the_support_of_p():

@@ -73,9 +73,7 @@ def postgres_url(postgres_server: str) -> str:
     import psycopg
 
     name = f"ledger_{uuid.uuid4().hex}"
-    with psycopg.connect(
-        f"host={postgres_server} user=ledger dbname=postgres", autocommit=True
-    ) as connection:
+    with psycopg.connect(f"host={postgres_server} user=ledger dbname=postgres", autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}")
     return f"postgresql+psycopg://ledger@/postgres?host={postgres_server}&options=-csearch_path%3D{name}"
 

@@ -39,9 +39,7 @@ class Worker:
 
 def start(target: Callable[..., object], *arguments: object) -> Worker:
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # Python 3.12 warns where the test runner has threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns where the test runner has threads
         pid = os.fork()
     if pid:
         return Worker(pid)

@@ -163,9 +163,7 @@ def test_a_settled_receipt_cannot_be_settled_again(ledger: Ledger) -> None:
         twin.release()
 
 
-def test_an_expired_reservation_is_burnt_and_stays_spent(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_expired_reservation_is_burnt_and_stays_spent(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     receipt = ledger.spend("ehr", dp.Gaussian(sigma=2.0), expires=60)
     kept = ledger.spend("ehr", dp.Gaussian(sigma=2.0), expires=600)
     real = entries.now

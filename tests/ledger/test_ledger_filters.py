@@ -45,9 +45,7 @@ def test_units_round_to_the_safe_side(cap: float, cost: float) -> None:
     charged = units_up(cost, digits)
     assert charged * unit >= Fraction(cost) or charged == 10**30
     assert (charged > 0) == (cost > 0)
-    assert (
-        Fraction(as_float_down(charged, digits)) <= charged * unit <= Fraction(as_float_up(charged, digits))
-    )
+    assert Fraction(as_float_down(charged, digits)) <= charged * unit <= Fraction(as_float_up(charged, digits))
 
 
 @given(st.lists(st.floats(0, 1), max_size=30), st.randoms())
@@ -82,9 +80,7 @@ def test_renyi_shares_stay_below_the_exact_ones(epsilon: float, log_delta: float
         for order, share in zip(RENYI_ORDERS, shares, strict=True):
             a = mpmath.mpf(order)
             log_c = (a - 1) * mpmath.log(a - 1) - a * mpmath.log(a)
-            exact = mpmath.mpf(epsilon) - (mpmath.log(2 * len(RENYI_ORDERS) / mpmath.mpf(delta)) + log_c) / (
-                a - 1
-            )
+            exact = mpmath.mpf(epsilon) - (mpmath.log(2 * len(RENYI_ORDERS) / mpmath.mpf(delta)) + log_c) / (a - 1)
             found = mpmath.mpf(share.numerator) / share.denominator
             assert found <= exact
             assert exact - found < 1e-12 * max(1, abs(exact), 40 / (order - 1))
@@ -165,14 +161,10 @@ def policies(plays: list[Play], seed: int) -> Callable[[float, int], Play | None
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([(1.5, 0.2), (2.5, 0.05), (1.0, 0.3)]), st.booleans())
-def test_renyi_filter_holds_against_adaptive_adversaries(
-    seed: int, budget: tuple[float, float], failing: bool
-) -> None:
+def test_renyi_filter_holds_against_adaptive_adversaries(seed: int, budget: tuple[float, float], failing: bool) -> None:
     epsilon, delta = budget
     terms = terms_of(dp.ApproxDP(epsilon, delta))
-    plays = (
-        [approximate(0.1, 0.01), approximate(0.4, 0.03)] if failing else [pure(0.1), pure(0.25), pure(0.6)]
-    )
+    plays = [approximate(0.1, 0.01), approximate(0.4, 0.03)] if failing else [pure(0.1), pure(0.25), pure(0.6)]
     ends = leaves(terms, plays, 5 if failing else 8, policies(plays, seed))
     assert hockey_stick(ends, epsilon) <= delta * (1 + 1e-12)
 
@@ -206,18 +198,14 @@ def test_the_adversaries_would_notice_a_filter_that_lets_too_much_through() -> N
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-5), (1.0, 1e-6), (3.0, 1e-9), (8.0, 1e-15)])
-def test_what_an_approximate_budget_admits_is_private_and_not_much_too_little(
-    epsilon: float, delta: float
-) -> None:
+def test_what_an_approximate_budget_admits_is_private_and_not_much_too_little(epsilon: float, delta: float) -> None:
     terms, step = terms_of(dp.ApproxDP(epsilon, delta)), dp.Gaussian(sigma=40.0)
     books, admitted = books_of(terms), 0
     cost = terms.price(step)
     while books.charge("", cost) is None:
         admitted += 1
     assert (admitted * step).delta(epsilon) <= delta
-    assert ((2 * admitted + 2) * step).delta(
-        epsilon
-    ) > delta  # within a factor two of the best non-adaptive plan
+    assert ((2 * admitted + 2) * step).delta(epsilon) > delta  # within a factor two of the best non-adaptive plan
 
 
 def test_odometers_are_above_the_certified_epsilon() -> None:
@@ -242,21 +230,13 @@ def test_kinds_that_can_price() -> None:
 # ----------------------------------------------------------------------------------------------
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 5), st.sampled_from(["", "ward", "age"]), st.sampled_from("AB")), max_size=25
-    )
-)
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "ward", "age"]), st.sampled_from("AB")), max_size=25))
 def test_parts_cost_what_the_worst_record_meets(spends: list[tuple[int, str, str]]) -> None:
     books = Books(Amount((0,)))
     for cost, partition, part in spends:
         books.charge("ann", Amount((cost,)), partition, part if partition else "")
     worst = max(
-        sum(
-            cost
-            for cost, partition, part in spends
-            if not partition or part == {"ward": ward, "age": age}[partition]
-        )
+        sum(cost for cost, partition, part in spends if not partition or part == {"ward": ward, "age": age}[partition])
         for ward in "AB"
         for age in "AB"
     )

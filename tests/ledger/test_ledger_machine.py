@@ -90,9 +90,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @staticmethod
     def request(spend: Spend) -> Request:
         partition = "ward" if spend.part else ""
-        return Request(
-            dp.PureDP(spend.cost / CAP), by=spend.by, key=spend.key, partition=partition, part=spend.part
-        )
+        return Request(dp.PureDP(spend.cost / CAP), by=spend.by, key=spend.key, partition=partition, part=spend.part)
 
     @precondition(lambda self: self.model)
     @rule(
@@ -129,15 +127,9 @@ class LedgerMachine(RuleBasedStateMachine):
             return []
         assert not mismatch
         assert self.fits(dataset, new)
-        assert [receipt.replayed for receipt in batch] == [
-            all(spend is not one for one in new) for spend in wanted
-        ]
+        assert [receipt.replayed for receipt in batch] == [all(spend is not one for one in new) for spend in wanted]
         self.model[dataset] += new
-        return [
-            (dataset, spend, receipt)
-            for spend, receipt in zip(wanted, batch, strict=True)
-            if not receipt.replayed
-        ]
+        return [(dataset, spend, receipt) for spend, receipt in zip(wanted, batch, strict=True) if not receipt.replayed]
 
     @rule(group=receipts, how=st.sampled_from(["release", "store", "burn", "raise", "forget"]))
     def settle(self, group: list[tuple[str, Spend, Receipt]], how: str) -> None:

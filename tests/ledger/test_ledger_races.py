@@ -26,9 +26,7 @@ def test_racing_processes_never_overspend(url: str, tmp_path: Path) -> None:
         history = ledger.history("d")
         assert len(history) == cap  # exactly the cap: nothing over, nothing lost
         assert refused == WORKERS * each - cap
-        assert lines == Counter(
-            f"{entry.number} {entry.hash}" for entry in history
-        )  # sum of receipts = ledger
+        assert lines == Counter(f"{entry.number} {entry.hash}" for entry in history)  # sum of receipts = ledger
         assert {entry.state for entry in history} == {"released"}
         assert ledger.would_exceed("d", PLAN)
         assert ledger.verify().entries == 1 + 2 * cap

@@ -94,9 +94,7 @@ def test_the_store_is_durable(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) 
         Ledger.open(sqlite_url)
 
 
-def test_a_postgres_that_is_not_durable_is_refused(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_postgres_that_is_not_durable_is_refused(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = sa.Connection.exec_driver_sql
 
     def lying(connection: sa.Connection, statement: str, *args: object, **options: object) -> object:
@@ -243,9 +241,7 @@ def test_the_constraints_stop_a_debit_that_the_code_let_through(
 
 
 def lost() -> exc.DBAPIError:
-    return exc.OperationalError(
-        "COMMIT", None, Exception("server closed the connection"), connection_invalidated=True
-    )
+    return exc.OperationalError("COMMIT", None, Exception("server closed the connection"), connection_invalidated=True)
 
 
 @pytest.mark.parametrize("key", [None, "k"])
@@ -267,9 +263,7 @@ def test_a_commit_whose_answer_is_lost_is_not_charged_twice(
     ledger.verify()
 
 
-def test_a_store_that_stays_away_gives_up_and_says_so(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_stays_away_gives_up_and_says_so(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     def down(connection: sa.Connection) -> None:
         raise lost()
 

@@ -161,9 +161,7 @@ def change_a_cell(connection: sa.Connection, rng: random.Random) -> str:
     values, where, keys = random_row(connection, rng, table)
     column = rng.choice(TABLES[table])
     new = changed(values[column], rng)
-    connection.execute(
-        sa.text(f'UPDATE OR REPLACE {table} SET "{column}" = :new WHERE {where}'), {"new": new, **keys}
-    )
+    connection.execute(sa.text(f'UPDATE OR REPLACE {table} SET "{column}" = :new WHERE {where}'), {"new": new, **keys})
     return f"{table}.{column} of {keys}: {values[column]!r} -> {new!r}"
 
 
@@ -176,31 +174,23 @@ def delete_a_row(connection: sa.Connection, rng: random.Random) -> str:
 
 def swap_two_entries(connection: sa.Connection, rng: random.Random) -> str:
     dataset = rng.choice(["pure", "zcdp", "approx"])
-    length = connection.exec_driver_sql(
-        f"SELECT length FROM dptally_datasets WHERE name='{dataset}'"
-    ).scalar_one()
+    length = connection.exec_driver_sql(f"SELECT length FROM dptally_datasets WHERE name='{dataset}'").scalar_one()
     a, b = rng.sample(range(1, length + 1), 2)
     for old, new in ((a, -1), (b, a), (-1, b)):
-        connection.exec_driver_sql(
-            f"UPDATE dptally_entries SET seq={new} WHERE dataset='{dataset}' AND seq={old}"
-        )
+        connection.exec_driver_sql(f"UPDATE dptally_entries SET seq={new} WHERE dataset='{dataset}' AND seq={old}")
     return f"swapped {a} and {b} of {dataset}"
 
 
 def truncate(connection: sa.Connection, rng: random.Random) -> str:
     dataset = rng.choice(["", "pure", "zcdp", "approx"])
-    length = connection.exec_driver_sql(
-        f"SELECT length FROM dptally_datasets WHERE name='{dataset}'"
-    ).scalar_one()
+    length = connection.exec_driver_sql(f"SELECT length FROM dptally_datasets WHERE name='{dataset}'").scalar_one()
     kept = rng.randrange(length)
     connection.exec_driver_sql(f"DELETE FROM dptally_entries WHERE dataset='{dataset}' AND seq>{kept}")
     if kept and rng.random() < 0.5:  # and make the head agree
         head = connection.exec_driver_sql(
             f"SELECT hash FROM dptally_entries WHERE dataset='{dataset}' AND seq={kept}"
         ).scalar_one()
-        connection.exec_driver_sql(
-            f"UPDATE dptally_datasets SET length={kept}, head='{head}' WHERE name='{dataset}'"
-        )
+        connection.exec_driver_sql(f"UPDATE dptally_datasets SET length={kept}, head='{head}' WHERE name='{dataset}'")
         return f"truncated {dataset} to {kept} and its head"
     return f"truncated {dataset} to {kept}"
 
@@ -209,8 +199,7 @@ def move_to_another_dataset(connection: sa.Connection, rng: random.Random) -> st
     a, b = rng.sample(["pure", "zcdp", "approx"], 2)
     seq = connection.exec_driver_sql(f"SELECT length FROM dptally_datasets WHERE name='{a}'").scalar_one()
     connection.exec_driver_sql(
-        f"UPDATE OR REPLACE dptally_entries SET dataset='{b}', seq=seq+100000 WHERE dataset='{a}' AND "
-        f"seq={seq}"
+        f"UPDATE OR REPLACE dptally_entries SET dataset='{b}', seq=seq+100000 WHERE dataset='{a}' AND seq={seq}"
     )
     return f"moved the last of {a} to {b}"
 
@@ -318,9 +307,7 @@ def test_a_forged_chain_needs_the_head_to_be_noticed(tmp_path: Path) -> None:
     raw.execute("UPDATE dptally_accounts SET spent=0, amounts='[\"0\",\"0\"]' WHERE dataset='zcdp'")
     from dptally.ledger.chain import genesis
 
-    raw.execute(
-        "UPDATE dptally_datasets SET length=0, head=? WHERE name='zcdp'", [genesis(head.ledger, "zcdp")]
-    )
+    raw.execute("UPDATE dptally_datasets SET length=0, head=? WHERE name='zcdp'", [genesis(head.ledger, "zcdp")])
     raw.close()
     with Ledger.open(url) as forged:
         forged.verify()

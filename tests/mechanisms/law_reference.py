@@ -58,9 +58,7 @@ def moment_error(law: Law, t: complex, truth: mp.mpc) -> float:
     return float(abs(gap) / abs(truth))
 
 
-def check_moments(
-    law: Law, expect: Expectation, tilts: Sequence[complex] = TILTS, ulps: float = 32.0
-) -> None:
+def check_moments(law: Law, expect: Expectation, tilts: Sequence[complex] = TILTS, ulps: float = 32.0) -> None:
     for t in tilts:
         truth = log_moment(expect, t)
         allowed = ulps * (1 if not isinstance(t, complex) else 8 / min(1.0, float(abs(mp.exp(truth)))))

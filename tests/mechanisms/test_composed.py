@@ -123,9 +123,7 @@ def test_mechanisms_do_not_multiply() -> None:
         dp.Laplace(1.0) * dp.Laplace(1.0)
 
 
-@pytest.mark.parametrize(
-    "parts", [3, "ab", dp.Laplace(1.0), [(dp.Laplace(1.0),)], [(1, dp.Laplace(1.0))], [1]]
-)
+@pytest.mark.parametrize("parts", [3, "ab", dp.Laplace(1.0), [(dp.Laplace(1.0),)], [(1, dp.Laplace(1.0))], [1]])
 def test_parts_are_checked(parts: object) -> None:
     with pytest.raises(dp.InvalidType, match="parts"):
         dp.Composed(parts)

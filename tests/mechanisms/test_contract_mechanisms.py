@@ -146,9 +146,7 @@ def test_bad_numbers_are_refused_by_name(name: str, field: str) -> None:
         assert field in caught.value.argument
 
 
-@pytest.mark.parametrize(
-    ("name", "field"), [("discrete_gaussian", "sensitivity"), ("discrete_laplace", "sensitivity")]
-)
+@pytest.mark.parametrize(("name", "field"), [("discrete_gaussian", "sensitivity"), ("discrete_laplace", "sensitivity")])
 def test_integer_sensitivities_are_integers(name: str, field: str) -> None:
     mechanism = EXAMPLES[name]
     assert type(mechanism)(**{**mechanism.parameters(), field: np.int64(4)}).parameters()[field] == 4

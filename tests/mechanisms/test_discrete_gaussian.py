@@ -22,9 +22,7 @@ def atoms(sigma: float, shift: int) -> list[tuple[mp.mpf, mp.mpf]]:
     s, reach = mp.mpf(sigma), int(max(30 * sigma, 34 * shift)) + 20
     weights = [mp.exp(-(mp.mpf(k) ** 2) / (2 * s * s)) for k in range(-reach, reach + 1)]
     total = mp.fsum(weights)
-    return [
-        (shift * (shift - 2 * k) / (2 * s * s), weights[k + reach] / total) for k in range(-reach, reach + 1)
-    ]
+    return [(shift * (shift - 2 * k) / (2 * s * s), weights[k + reach] / total) for k in range(-reach, reach + 1)]
 
 
 @pytest.mark.parametrize(("sigma", "shift"), CASES)

@@ -74,9 +74,7 @@ def test_log_moment(scale: float, reach: float) -> None:
     with mp.workdps(110):
         for t in TILTS:
             truth = closed_log_moment(exact, t)
-            spread = (
-                16 if not isinstance(t, complex) else 64 / min(1.0, float(abs(mp.exp(truth)))) + 64 * reach
-            )
+            spread = 16 if not isinstance(t, complex) else 64 / min(1.0, float(abs(mp.exp(truth)))) + 64 * reach
             assert moment_error(mechanism.laws()[0], t, truth) <= spread * EPS
 
 
@@ -87,9 +85,7 @@ def test_density_and_atoms_make_the_law() -> None:
     density = lambda x: float(law.density(np.asarray(float(x))))  # noqa: E731
     total = at_low + at_high + mp.quad(density, [-1.5, 1.5])
     assert float(total) == pytest.approx(1.0, abs=1e-14)
-    assert float(law.tail(np.asarray(0.3))) == pytest.approx(
-        at_high + float(mp.quad(density, [0.3, 1.5])), rel=1e-13
-    )
+    assert float(law.tail(np.asarray(0.3))) == pytest.approx(at_high + float(mp.quad(density, [0.3, 1.5])), rel=1e-13)
     mean = at_low * low + at_high * high + mp.quad(lambda x: x * density(x), [-1.5, 1.5])
     assert law.mean == pytest.approx(float(mean), rel=1e-13)
     assert law.density(np.array([-2.0, 2.0])).tolist() == [0.0, 0.0]
@@ -138,9 +134,7 @@ def test_discrete_laplace_against_its_atoms(scale: float, sensitivity: int) -> N
         expect = over_atoms(atoms)
         check_moments(law, expect)
         reach = float(s * x)
-        inside = [
-            share * reach for share in (-1.3, -1.1, -0.9, -0.51, -0.3, 0.0, 0.01, 0.3, 0.49, 0.7, 0.9, 1.1)
-        ]
+        inside = [share * reach for share in (-1.3, -1.1, -0.9, -0.51, -0.3, 0.0, 0.01, 0.3, 0.49, 0.7, 0.9, 1.1)]
         check_profile(law, expect, [*inside, 1e-20, -1e-20])
         ends = [reach, -reach, math.nextafter(reach, 0), math.nextafter(reach, 1e9)]
         check_profile(law, expect, ends, width=math.inf)

@@ -33,11 +33,7 @@ curves = st.lists(
     min_size=1,
     max_size=6,
     unique_by=lambda p: p[0],
-).map(
-    lambda points: list(
-        zip(sorted(e for e, _ in points), sorted((d for _, d in points), reverse=True), strict=True)
-    )
-)
+).map(lambda points: list(zip(sorted(e for e, _ in points), sorted((d for _, d in points), reverse=True), strict=True)))
 
 
 def implied(epsilon0: float, delta0: float, epsilon: float) -> float:
@@ -59,9 +55,7 @@ def test_one_guarantee_is_theorem_2_1(epsilon0: float, delta0: float, epsilon: f
     assert lower * (1 - 1e-13) <= truth + 1e-16
     assert truth <= upper * (1 + 1e-13) + 1e-16
     declared = ApproxDP(epsilon0, delta0).laws()[0]
-    assert law.log_moment(np.array([1.5])) == pytest.approx(
-        declared.log_moment(np.array([1.5])), rel=1e-9, abs=1e-13
-    )
+    assert law.log_moment(np.array([1.5])) == pytest.approx(declared.log_moment(np.array([1.5])), rel=1e-9, abs=1e-13)
 
 
 def test_a_family_implies_more_than_its_members() -> None:
@@ -118,9 +112,7 @@ def test_atoms_moments_and_symmetry(points: list[tuple[float, float]]) -> None:
     listed = law.atoms()
     assert [loss for loss, _ in listed] == sorted({loss for loss, _ in listed})
     for t in (0.4, 3.0):
-        direct = (
-            math.log(math.fsum(mass * math.exp(t * loss) for loss, mass in listed)) if listed else -math.inf
-        )
+        direct = math.log(math.fsum(mass * math.exp(t * loss) for loss, mass in listed)) if listed else -math.inf
         assert float(law.log_moment(np.array([t]))[0]) == pytest.approx(direct, rel=1e-9, abs=1e-12)
         assert float(law.log_moment(np.array([-1 - t]))[0]) == pytest.approx(direct, rel=1e-6, abs=1e-9)
     assert law.mean == pytest.approx(math.fsum(loss * mass for loss, mass in listed))

@@ -87,9 +87,7 @@ def test_order_infinity() -> None:
     scale=st.floats(0.3, 10),
     t=st.floats(1e-3, 59),
 )
-def test_a_declared_curve_bounds_the_mechanism_it_came_from(
-    orders: list[float], scale: float, t: float
-) -> None:
+def test_a_declared_curve_bounds_the_mechanism_it_came_from(orders: list[float], scale: float, t: float) -> None:
     law = Laplace(scale).laws()[0]
     exact = [float(law.log_moment(np.array([a - 1.0]))[0]) / (a - 1.0) for a in orders]
     (bound,) = RenyiDP(orders, exact).laws()

@@ -116,9 +116,7 @@ def test_moments_and_distribution_of_finite_pairs(mechanism: Mechanism, side: Si
         mean = mp.fsum(loss * mass for loss, mass in finite)
         # the sum above is only as good as the inner masses add up to one
         assert abs(law.mean - mean) < 1e-11 * abs(mean) + 1e-13 * rate
-        assert float(law.tail(np.asarray(law.infimum - 1))) == pytest.approx(
-            float(mp.fsum(m for _, m in finite))
-        )
+        assert float(law.tail(np.asarray(law.infimum - 1))) == pytest.approx(float(mp.fsum(m for _, m in finite)))
         assert float(law.tail(np.asarray(law.supremum + 1))) == 0
         cut = sorted(loss for loss, _ in finite)[len(finite) // 2] - mp.mpf(10) ** -9 * rate
         beyond = float(mp.fsum(mass for loss, mass in finite if loss > cut))

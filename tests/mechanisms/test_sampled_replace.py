@@ -84,9 +84,7 @@ def test_no_two_contributions_do_better_than_opposite_ones(rate: float, epsilon:
     epsilon=st.floats(-1, 1.5),
     shifts=st.tuples(st.floats(-1, 1), st.floats(-1, 1)),
 )
-def test_scalar_laplace_with_any_two_contributions(
-    rate: float, epsilon: float, shifts: tuple[float, float]
-) -> None:
+def test_scalar_laplace_with_any_two_contributions(rate: float, epsilon: float, shifts: tuple[float, float]) -> None:
     y = np.linspace(-25, 25, 20001)
     step = y[1] - y[0]
     plain = np.exp(-np.abs(y)) / 2
@@ -162,9 +160,7 @@ def test_gaussian_profile_contains_the_truth(q: float, sigma: float, place: floa
 
 def test_gaussian_profile_at_tiny_delta() -> None:
     for q, sigma, epsilon in [(0.01, 1.0, 30.0), (0.5, 3.0, 11.0), (1e-6, 0.5, 40.0)]:
-        lower, upper = (
-            float(v) for v in SampledReplaceGaussianLaw(q, sigma).log_profile(np.asarray(epsilon))
-        )
+        lower, upper = (float(v) for v in SampledReplaceGaussianLaw(q, sigma).log_profile(np.asarray(epsilon)))
         with mp.workdps(60):
             truth = mp.log(true_gaussian_profile(q, sigma, epsilon, 700))
             assert truth < -300
@@ -264,9 +260,7 @@ def test_replacing_tells_more_than_removing(q: float, epsilon: float) -> None:
 # ------------
 
 
-@given(
-    q=rates, reach=st.floats(-2, 1.5).map(lambda x: 10.0**x), place=st.floats(-1, 1), nudge=st.floats(-1, 1)
-)
+@given(q=rates, reach=st.floats(-2, 1.5).map(lambda x: 10.0**x), place=st.floats(-1, 1), nudge=st.floats(-1, 1))
 def test_laplace_profile_contains_the_truth(q: float, reach: float, place: float, nudge: float) -> None:
     law = law_of(Laplace(1.0, sensitivity=reach), q)
     assert isinstance(law, SampledReplaceLaplaceLaw)

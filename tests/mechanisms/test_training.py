@@ -40,12 +40,9 @@ def test_renyi_orders_against_the_binomial_sum() -> None:
     law = SampledGaussianLaw(q, sigma, Side.REMOVE)
     for a in (2, 3, 16):
         terms = [
-            math.comb(a, k) * (1 - q) ** (a - k) * q**k * math.exp(k * (k - 1) / (2 * sigma**2))
-            for k in range(a + 1)
+            math.comb(a, k) * (1 - q) ** (a - k) * q**k * math.exp(k * (k - 1) / (2 * sigma**2)) for k in range(a + 1)
         ]
-        assert float(law.log_moment(np.array([a - 1.0]))[0]) == pytest.approx(
-            math.log(math.fsum(terms)), rel=1e-12
-        )
+        assert float(law.log_moment(np.array([a - 1.0]))[0]) == pytest.approx(math.log(math.fsum(terms)), rel=1e-12)
 
 
 def test_sampling_does_not_help_zcdp() -> None:

@@ -21,9 +21,7 @@ log_uniform = lambda low, high: st.floats(low, high).map(lambda x: 10.0**x)  # n
 def test_golden_renyi(name: str) -> None:
     """F58."""
     given_ = golden.inputs(name)
-    assert dp.RandomizedResponse(given_["p"]).renyi(given_["alpha"]) == pytest.approx(
-        golden.value(name), rel=1e-11
-    )
+    assert dp.RandomizedResponse(given_["p"]).renyi(given_["alpha"]) == pytest.approx(golden.value(name), rel=1e-11)
 
 
 @pytest.mark.parametrize("name", golden.ids("adp.rr."))
@@ -42,9 +40,7 @@ def test_golden_profile(name: str) -> None:
     assert upper - lower < 3e-14
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in golden.ids("order.thm21.") if "eps" in golden.inputs(name)]
-)
+@pytest.mark.parametrize("name", [name for name in golden.ids("order.thm21.") if "eps" in golden.inputs(name)])
 def test_golden_implied_guarantee(name: str) -> None:
     """F69: Thm. 2.1 of the GDPT paper is the profile of the dominating pair plus its mass at infinity."""
     given_ = golden.inputs(name)

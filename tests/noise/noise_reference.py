@@ -24,9 +24,7 @@ def gaussian_cdf(sigma: Fraction, x: np.ndarray) -> np.ndarray:
     return (np.cumsum(weights) / weights.sum())[np.clip(np.asarray(x) + reach, 0, 2 * reach)]
 
 
-def chi_square(
-    draws: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray], spread: float, cells: int = 150
-) -> float:
+def chi_square(draws: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray], spread: float, cells: int = 150) -> float:
     """The p-value of integer draws: neighbouring integers form cells that expect enough draws each."""
     edges = np.rint(float(spread) * np.linspace(-20, 20, 4 * cells)).astype(np.int64)  # cells (a, b]
     edges = np.unique(np.concatenate([edges, np.arange(-3, 3)]))

@@ -114,9 +114,7 @@ def test_randomized_response_keeps_with_p_and_spreads_the_rest_evenly(p, categor
             assert binomial_p_value(int(count), len(answers), chance) > ALPHA
 
 
-@pytest.mark.parametrize(
-    ("draw", "cdf"), [(noise.grid_laplace, laplace_cdf), (noise.grid_gaussian, gaussian_cdf)]
-)
+@pytest.mark.parametrize(("draw", "cdf"), [(noise.grid_laplace, laplace_cdf), (noise.grid_gaussian, gaussian_cdf)])
 def test_noise_on_the_grid_is_the_discrete_noise_in_grid_steps(draw, cdf):
     values = np.full(300_000, 0.7)  # rounds to 1.5 half-steps of 1/2: floor(1.4 + 1/2) = 1
     steps = draw(values, F(10, 3), F(1, 2)) * 2 - 1

@@ -72,11 +72,7 @@ def test_complex_functions_keep_their_relative_accuracy(x: complex) -> None:
     assert float(logspace.expm1_ratio(np.asarray(0.0))) == 1.0
 
 
-@given(
-    st.complex_numbers(max_magnitude=0.5, allow_nan=False, allow_infinity=False).filter(
-        lambda x: abs(x) > 1e-140
-    )
-)
+@given(st.complex_numbers(max_magnitude=0.5, allow_nan=False, allow_infinity=False).filter(lambda x: abs(x) > 1e-140))
 def test_complex_log1p(x: complex) -> None:
     assert close(complex(logspace.log1p(np.asarray(x))), mp.log1p(mp.mpc(x)), 8)
 

@@ -15,9 +15,7 @@ from dptally.numerics.search import first_true, last_true, minimise
 def test_minimise_finds_the_valley_wherever_it_lies(log_place, log_width):
     place, width = 10.0**log_place, 10.0**log_width
     x, value = minimise(lambda x: width * (np.log(x / place)) ** 2 + 1, 1e-18, 1e18)
-    assert x == pytest.approx(
-        place, rel=2e-6 / math.sqrt(min(width, 1.0))
-    )  # the root of the value's precision
+    assert x == pytest.approx(place, rel=2e-6 / math.sqrt(min(width, 1.0)))  # the root of the value's precision
     assert value == pytest.approx(1.0, rel=2e-12)
 
 
@@ -25,9 +23,7 @@ def test_minimise_at_the_ends_and_past_infinity():
     assert minimise(lambda x: x, 1e-6, 1e6)[0] == pytest.approx(1e-6)
     assert minimise(lambda x: -x, 1e-6, 1e6)[0] == pytest.approx(1e6)
     assert minimise(lambda x: np.full_like(x, np.inf), 1e-6, 1e6)[1] == math.inf
-    assert minimise(lambda x: np.where(x > 1e-8, np.nan, 1 / x), 1e-18, 1e18)[0] == pytest.approx(
-        1e-8, rel=1e-6
-    )
+    assert minimise(lambda x: np.where(x > 1e-8, np.nan, 1 / x), 1e-18, 1e18)[0] == pytest.approx(1e-8, rel=1e-6)
 
 
 def test_minimise_stops_where_nothing_improves():

@@ -205,8 +205,7 @@ def test_files(tmp_path: Path, name: str) -> None:
 
 def test_the_same_picture_gives_the_same_svg(tmp_path: Path) -> None:
     first, second = (
-        report.saved(report.plot_compare(LAPLACE, 1e-5), tmp_path / name).read_text()
-        for name in ("1.svg", "2.svg")
+        report.saved(report.plot_compare(LAPLACE, 1e-5), tmp_path / name).read_text() for name in ("1.svg", "2.svg")
     )
     assert first == second
 

@@ -49,9 +49,7 @@ def mixture_delta(
         return value + mass
 
 
-def _tried(
-    pieces: Sequence[Piece], epsilon: Number, digits: int, skew: float, most_nodes: int
-) -> tuple[arb, arb]:
+def _tried(pieces: Sequence[Piece], epsilon: Number, digits: int, skew: float, most_nodes: int) -> tuple[arb, arb]:
     """The finite part of delta and the mass at infinity."""
     choice = _choose(pieces, float(ball(epsilon)), digits, skew, most_nodes)
     if choice.nodes > most_nodes:
@@ -123,9 +121,7 @@ def _tail(pieces: Sequence[Piece], theta: arb, step: arb, choice: Choice) -> arb
     return (bound + rest).upper()
 
 
-def _alias(
-    pieces: Sequence[Piece], theta: arb, e: arb, period: arb, log_scale: arb, log_tolerance: float
-) -> arb:
+def _alias(pieces: Sequence[Piece], theta: arb, e: arb, period: arb, log_scale: arb, log_tolerance: float) -> arb:
     """Sum over m != 0 of e^{theta x - K(theta)} delta(x), x = eps + m P, bounded by delta(x) <= e^{K(s) -
     s x}.
     """

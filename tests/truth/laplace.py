@@ -33,9 +33,7 @@ def _residues(t: arb, k: int, e: arb) -> arb:
         if j == k:
             # (w+1/2)^{k-1} / (w-1/2): its series at 0, with -2 (1 + 2w + 4w^2 + ...), and the pole at 1/2
             series = (plus ** (k - 1)) * fmpz_poly([-1] * k)
-            term = arb(2) ** k * (x / 2).exp() + 2 * _coefficient(series, x, k, inverse_factorials) / arb(
-                2
-            ) ** (k - 1)
+            term = arb(2) ** k * (x / 2).exp() + 2 * _coefficient(series, x, k, inverse_factorials) / arb(2) ** (k - 1)
         else:
             series = plus ** (j - 1) * minus ** (k - j - 1)
             term = _coefficient(series, x, k, inverse_factorials) / arb(2) ** (k - 2)

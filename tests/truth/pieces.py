@@ -195,9 +195,7 @@ class SampledPiece(Piece):
     def log_moment(self, s: arb) -> arb:
         return self._rule(s, arb(0)).total.log()
 
-    def phis(
-        self, theta: arb, step: arb, nodes: int, start: arb | None = None, bits: int = 0
-    ) -> tuple[list[acb], arb]:
+    def phis(self, theta: arb, step: arb, nodes: int, start: arb | None = None, bits: int = 0) -> tuple[list[acb], arb]:
         """Baby steps and giant steps: e^{iu_k l} as products of two tables, summed by a matrix product.
 
         From u = ``start`` (0), to ``bits`` of accuracy (the working precision).
@@ -301,9 +299,7 @@ class SampledPiece(Piece):
         loss, logs, _ = self._float_logs(s)
         weights = np.exp(logs - logs.max())
         mean = float(np.average(loss, weights=weights))
-        return mean if self.direction == "remove" else -mean, float(
-            np.average((loss - mean) ** 2, weights=weights)
-        )
+        return mean if self.direction == "remove" else -mean, float(np.average((loss - mean) ** 2, weights=weights))
 
     def float_log_phi(self, theta: float, u: float) -> float:
         sigma, q = float(ball(self.sigma)), float(ball(self.q))
@@ -362,9 +358,7 @@ def _rule(s: arb, q: arb, r: arb, remove: bool, most_u: arb, bits: int) -> _Rule
     relative = (strip**2 / 2).exp() / flat / ((2 * arb.pi() * strip / h).exp() - 1)
     # ends: for r >= 0, A^r <= max(1, e^{w r}) <= 1 + e^{r w}; for r < 0, A^r <= (1-q)^r
     centre = max(rf, 0.0) / sf
-    reach = math.sqrt(
-        2 * (want + 10 + max(0.0, rf * (rf - 1) / (2 * sf**2)) + max(0.0, -rf) * -math.log1p(-float(q)))
-    )
+    reach = math.sqrt(2 * (want + 10 + max(0.0, rf * (rf - 1) / (2 * sf**2)) + max(0.0, -rf) * -math.log1p(-float(q))))
     low = math.floor(-reach / float(h)) - 1
     high = math.ceil((centre + reach) / float(h)) + 1
     if high - low > MOST_QUADRATURE:

@@ -179,9 +179,7 @@ def test_two_steps_of_a_rate_near_one_are_nearly_a_gaussian() -> None:
 @pytest.mark.parametrize(("direction", "value"), [("remove", 0.0238184022), ("add", 0.0056292440)])
 def test_two_steps_against_a_grid(direction: str, value: float) -> None:
     # trapezoid sum of max(P - e^eps Q, 0) over 4000 x 4000 points, good to about 2e-7
-    assert float(sampled_gaussian_delta(0.8, 0.05, 2, 0.06, direction, digits=12)) == pytest.approx(
-        value, rel=3e-7
-    )
+    assert float(sampled_gaussian_delta(0.8, 0.05, 2, 0.06, direction, digits=12)) == pytest.approx(value, rel=3e-7)
 
 
 def test_two_steps_beyond_every_loss() -> None:

@@ -225,9 +225,7 @@ def smallest_sigma(
     sensitivity, log_inverse = checks.positive("sensitivity", sensitivity), _log_inverse(delta)
     if orders is None:
         root = math.sqrt(log_inverse)
-        sum_of_roots = (
-            math.sqrt(log_inverse + epsilon) + root
-        )  # the difference of the roots is epsilon / their sum
+        sum_of_roots = math.sqrt(log_inverse + epsilon) + root  # the difference of the roots is epsilon / their sum
         value = up(sensitivity * math.sqrt(0.5 * count) * sum_of_roots / epsilon, 8)
         return Answer(value, "alpha", _ALGORITHM.format(2), 1 + root * sum_of_roots / epsilon)
     grid = _grid(orders)

@@ -127,9 +127,7 @@ def _implied(epsilon0: float, x: float, two_sided: bool = True) -> float:
 # -- the guarantees of the steps -----------------------------------------------------------------------------
 
 
-def guarantees(
-    directions: Sequence[Composition], free: float = 0.0, cuts: Cuts | None = None
-) -> list[list[Guarantee]]:
+def guarantees(directions: Sequence[Composition], free: float = 0.0, cuts: Cuts | None = None) -> list[list[Guarantee]]:
     """The steps' (epsilon, delta), one list for each direction that must be composed by itself.
 
     A bounded loss gives (sup L, P(L = inf)). An unbounded one is cut by its own profile at an equal share of
@@ -157,9 +155,7 @@ def _guarantees_one(composition: Composition, free: float, cuts: Cuts) -> list[G
     number = sum(n for law, n in composition.parts if math.isinf(law.supremum))
     share = free / max(number, 1) * (1 - 2.0**-44)  # a hair less, so that the sum cannot round past ``free``
     if number and not share > 0:
-        raise Unanswerable(
-            "a step's loss is unbounded, so it has no guarantee at this delta; ask a larger one"
-        )
+        raise Unanswerable("a step's loss is unbounded, so it has no guarantee at this delta; ask a larger one")
     out = []
     for law, n in composition.parts:
         if math.isinf(law.supremum):
@@ -190,9 +186,7 @@ class Cuts:
             enough = upper <= target
             i = int(np.argmax(enough))
             if not enough[i]:
-                raise Unanswerable(
-                    "a step's profile does not fall to its share of delta; ask the Renyi framework"
-                )
+                raise Unanswerable("a step's profile does not fall to its share of delta; ask the Renyi framework")
             if i == 0 or grid[i] - grid[i - 1] <= self.tolerance * grid[i]:
                 break
             closer = np.linspace(grid[i - 1], grid[i], 17)[1:-1]
@@ -253,9 +247,7 @@ def delta(directions: Sequence[Composition], epsilon: float, composition: str = 
 def _epsilon(directions: tuple[Composition, ...], delta: float, names: tuple[str, ...], cuts: Cuts) -> Answer:
     masses = [infinity_mass(c) for c in directions]
     if any(delta < lower for lower, _ in masses):
-        return Answer(
-            math.inf, "approximate", COMPOSITIONS["basic"], None, "the mass at infinity is above delta"
-        )
+        return Answer(math.inf, "approximate", COMPOSITIONS["basic"], None, "the mass at infinity is above delta")
     left = max(down(delta - max(upper for _, upper in masses)), 0.0)
     answers, reasons = [], []
     shared = functools.cache(lambda free: guarantees(directions, free, cuts))

@@ -107,8 +107,7 @@ SOURCES: tuple[Source, ...] = (
         "Balle, Wang 2018",
         "Borja Balle and Yu-Xiang Wang",
         2018,
-        "Improving the Gaussian Mechanism for Differential Privacy: Analytical Calibration "
-        "and Optimal Denoising",
+        "Improving the Gaussian Mechanism for Differential Privacy: Analytical Calibration and Optimal Denoising",
         "International Conference on Machine Learning (ICML)",
         "1805.06530",
     ),

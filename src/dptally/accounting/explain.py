@@ -71,9 +71,7 @@ def _route(directions: Sequence[Composition], determined: bool, steps: int, meth
     return tuple(out)
 
 
-def _theorems(
-    directions: Sequence[Composition], determined: bool, steps: int, method: str
-) -> tuple[str, ...]:
+def _theorems(directions: Sequence[Composition], determined: bool, steps: int, method: str) -> tuple[str, ...]:
     if not steps:
         return ()
     laws = dict.fromkeys(law.theorem for c in directions for law, _ in c.parts if law.theorem)

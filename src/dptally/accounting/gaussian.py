@@ -140,9 +140,7 @@ def sigma_for(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     sensitivity = checks.positive("sensitivity", sensitivity)
     largest = mu_for(epsilon, checks.open_probability("delta", delta))
     if not largest > 0 or math.isinf(sensitivity / largest):
-        raise CannotCalibrate(
-            f"no Gaussian noise that a double can hold meets epsilon {epsilon!r} at delta {delta!r}"
-        )
+        raise CannotCalibrate(f"no Gaussian noise that a double can hold meets epsilon {epsilon!r} at delta {delta!r}")
     return up(sensitivity / largest)
 
 
@@ -158,9 +156,7 @@ def classic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> flo
     epsilon, sensitivity = checks.positive("epsilon", epsilon), checks.positive("sensitivity", sensitivity)
     delta = checks.open_probability("delta", delta)
     if not epsilon < 1:
-        raise InvalidArgument(
-            "epsilon", "below 1 for the classic formula", epsilon, "use sigma_for, which is exact"
-        )
+        raise InvalidArgument("epsilon", "below 1 for the classic formula", epsilon, "use sigma_for, which is exact")
     return up(math.sqrt(2 * up(math.log(1.25 / delta), 4)) * sensitivity / epsilon, 4)
 
 

@@ -70,9 +70,7 @@ def approximate(epsilon: float, delta: float, size: int) -> GroupGuarantee:
     else:
         factor = up(math.expm1(total) / math.expm1(epsilon), 8) if epsilon > 0 else float(size)
     group_delta = 0.0 if delta == 0 else min(up(delta * factor) if size > 1 else delta, 1.0)
-    return GroupGuarantee(
-        total, "Vadhan 2017, Lemma 2.2: delta times (e^(k eps) - 1)/(e^eps - 1)", None, group_delta
-    )
+    return GroupGuarantee(total, "Vadhan 2017, Lemma 2.2: delta times (e^(k eps) - 1)/(e^eps - 1)", None, group_delta)
 
 
 def concentrated(rho: float, size: int) -> GroupGuarantee:
@@ -140,9 +138,7 @@ def renyi_factor(order: float, size: int, constant: str = "sharp") -> tuple[floa
     for _ in range(doublings):
         if constant == "sharp":
             if not current > 2:
-                raise InvalidArgument(
-                    "order", f"above {2**doublings} for groups of {size}", order, 'try "equal-order"'
-                )
+                raise InvalidArgument("order", f"above {2**doublings} for groups of {size}", order, 'try "equal-order"')
             factor, current = factor * ((2 * current - 3) / (current - 2)), current / 2
         elif constant == "equal-order":
             if not current > 1:

@@ -102,8 +102,7 @@ def composed_epsilon(epsilon0: float, delta0: float, count: int, delta: float) -
         return math.inf
     if delta < upper:
         raise Unanswerable(
-            f"delta {delta!r} equals the mass {upper!r} at infinity to within rounding; "
-            "ask for a larger delta"
+            f"delta {delta!r} equals the mass {upper!r} at infinity to within rounding; ask for a larger delta"
         )
     if delta >= 1 or count * epsilon0 == 0:
         return 0.0
@@ -139,9 +138,7 @@ def log_composed_delta(epsilon0: float, count: int, epsilon: float) -> tuple[flo
 def _checked_count(count: int) -> int:
     count = checks.count("count", count)
     if count > _LARGEST_COUNT:
-        raise Unanswerable(
-            f"optimal composition counts to 2**50 steps, got {count}; ask the certified accountant"
-        )
+        raise Unanswerable(f"optimal composition counts to 2**50 steps, got {count}; ask the certified accountant")
     return count
 
 
@@ -329,9 +326,7 @@ def _stirling_rest(n: Floats) -> Floats:
     n = np.asarray(n, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         r = 1 / (n * n)
-        series = (
-            1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r * (1 / 1188 - r * (691 / 360360)))))
-        ) / n
+        series = (1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r * (1 / 1188 - r * (691 / 360360)))))) / n
     return np.where(n > 15, series, _SMALL_STIRLING[np.minimum(n, 15).astype(np.int64)])
 
 

@@ -150,9 +150,7 @@ def _delta_one(
 def _no_finite_order(orders: Floats | None) -> str:
     if orders is None:
         return "the Renyi divergences of all orders are infinite; ask the certified accountant instead"
-    return (
-        f"none of the orders {orders.tolist()} has a finite divergence; leave out orders= to search them all"
-    )
+    return f"none of the orders {orders.tolist()} has a finite divergence; leave out orders= to search them all"
 
 
 # -- one log-moment bound, the best order --------------------------------------------------------------------

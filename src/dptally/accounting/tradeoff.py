@@ -319,8 +319,7 @@ class _Side:
         """The golden cut of the longer side of the best point: progress whatever the profile looks like."""
         x, _, i = self._best()
         left, right = x[max(i - 1, 0)], x[min(i + 1, x.size - 1)]
-        return float(x[i] - GOLDEN * (x[i] - left) if x[i] - left > right - x[i] else x[i] + GOLDEN * (right
-        - x[i]))
+        return float(x[i] - GOLDEN * (x[i] - left) if x[i] - left > right - x[i] else x[i] + GOLDEN * (right - x[i]))
 
 
 def _parabola(x: Floats, y: Floats, at: Floats) -> Floats:

@@ -33,9 +33,7 @@ class Event:
         score = self.view.score(outputs)
         return int(np.count_nonzero(score >= self.threshold if self.above else score <= self.threshold))
 
-    def lower(
-        self, test0: Outputs, test1: Outputs, measure: Measure, failure: float
-    ) -> tuple[float, float, float]:
+    def lower(self, test0: Outputs, test1: Outputs, measure: Measure, failure: float) -> tuple[float, float, float]:
         """(lower bound of the measure, lower bound of P(S), upper bound of Q(S)) from samples that did not
         choose S.
         """
@@ -82,8 +80,7 @@ def _counts(score0: Floats, score1: Floats) -> tuple[Floats, Counts, Counts, Cou
 
 
 def roc(event: Event, test0: Outputs, test1: Outputs) -> tuple[tuple[float, float], ...]:
-    """(Q(S), P(S)) as seen on the test samples for the event's view at each threshold: for the picture only.
-    """
+    """(Q(S), P(S)) as seen on the test samples for the event's view at each threshold: for the picture only."""
     _, above0, above1, below0, below1 = _counts(event.view.score(test0), event.view.score(test1))
     seen0, seen1 = (above0, above1) if event.above else (below0, below1)
     p, q = seen0 / len(test0), seen1 / len(test1)

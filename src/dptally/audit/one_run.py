@@ -64,8 +64,7 @@ def _tail_over_point(trials: int, value: int, odds: float) -> float:
 
 
 def right_guesses(scores: Floats, included: NDArray[np.bool_], guesses: int) -> int:
-    """How many are right if the highest scores are guessed as included, and as many of the lowest as not.
-    """
+    """How many are right if the highest scores are guessed as included, and as many of the lowest as not."""
     order = np.argsort(scores, kind="stable")
     out, in_ = order[: guesses // 2], order[len(order) - (guesses - guesses // 2) :]
     return int(np.count_nonzero(included[in_]) + np.count_nonzero(~included[out]))

@@ -67,9 +67,7 @@ def run(
     if not fits:
         raise InvalidArgument("views", "fit for this kind of output", views)
     failure = 1 - confidence
-    event = best_event(
-        fits, first[eighth:rest], second[eighth:rest], measure, failure, tests=samples - rest
-    )
+    event = best_event(fits, first[eighth:rest], second[eighth:rest], measure, failure, tests=samples - rest)
     lower, p, q = event.lower(first[rest:], second[rest:], measure, failure)
     return AuditResult(
         lower=lower,

@@ -132,9 +132,7 @@ def _scalars() -> tuple[Case, ...]:
         _release("count", lambda x: release.count(x, scale=_SCALE), [0, 0], [0, 0, 0]),
         _release("count, sigma", lambda x: release.count(x, sigma=_SIGMA), [0], [0, 0], delta=_DELTA),
         _release("answer", lambda x: answer(x, sensitivity=2, scale=2 * _SCALE, grid=2), 0.25, 2.25),
-        _release(
-            "answer, sigma", lambda x: answer(x, sensitivity=1, sigma=_SIGMA, grid=1), 0.25, 1.25, delta=_DELTA
-        ),
+        _release("answer, sigma", lambda x: answer(x, sensitivity=1, sigma=_SIGMA, grid=1), 0.25, 1.25, delta=_DELTA),
         _release(
             "bounded_sum",
             lambda x: total(x, **bounds, adjacency=ADD_REMOVE, scale=2 * _SCALE, grid=1),
@@ -174,9 +172,7 @@ def _means() -> tuple[Case, ...]:
     fewer, more = np.repeat([1.0, 0.0], [8, 192]), np.repeat([1.0, 0.0], [9, 192])
     return (
         _release("mean", lambda x: release.mean(x, **known, scale=4 * _SCALE, grid=1), low, high),
-        _release(
-            "mean, sigma", lambda x: release.mean(x, **known, sigma=4 * _SIGMA, grid=4), low, high, delta=_DELTA
-        ),
+        _release("mean, sigma", lambda x: release.mean(x, **known, sigma=4 * _SIGMA, grid=4), low, high, delta=_DELTA),
         _release(
             "mean, size unknown",
             lambda x: release.mean(x, **unknown, scale=_SCALES, count_scale=_SCALES),

@@ -45,8 +45,7 @@ def lowest_bit(values: Floats) -> NDArray[np.int64]:
 
 
 def _likelihoods(keys0: Outputs, keys1: Outputs) -> Score:
-    """The log of how much more often a key was seen in the first sample than in the second; 0 for new keys.
-    """
+    """The log of how much more often a key was seen in the first sample than in the second; 0 for new keys."""
     keys, inverse = np.unique(np.concatenate([keys0, keys1]), return_inverse=True)
     seen0 = np.bincount(inverse[: len(keys0)], minlength=len(keys))
     seen1 = np.bincount(inverse[len(keys0) :], minlength=len(keys))

@@ -39,9 +39,7 @@ __all__ = ["delta", "epsilon", "print_epsilon"]
 @click.option("--brief", is_flag=True, help="Only the answer: not what it means.")
 @click.option("--budget", type=float, help="Exit with 1 if epsilon is above this.")
 @json_option
-def epsilon(
-    plan: Plan, delta: float, comparing: bool, brief: bool, budget: float | None, as_json: bool
-) -> None:
+def epsilon(plan: Plan, delta: float, comparing: bool, brief: bool, budget: float | None, as_json: bool) -> None:
     """The smallest epsilon of PLAN at --delta, rounded up, with both certified ends.
 
     \b

@@ -26,9 +26,7 @@ def main() -> None:
     counts, sums = 40 * dp.DiscreteLaplace(scale=20), 20 * dp.Gaussian(sigma=30.0)
     console.print(Panel("A hospital's year: 40 ward counts and 20 clipped sums on one dataset", style="bold"))
     _account(console, counts + sums, DELTA, "one patient")
-    console.print(
-        Panel("A model trained on the same records: DP-SGD, 2500 steps of a 0.4 % sample", style="bold")
-    )
+    console.print(Panel("A model trained on the same records: DP-SGD, 2500 steps of a 0.4 % sample", style="bold"))
     _account(console, dp.dpsgd(noise_multiplier=1.1, sample_rate=0.004, steps=2500), DELTA, "one patient")
     _calibration(console)
     console.print(f"[dim]{time.perf_counter() - started:.1f} s. Next: dptally --help[/dim]")
@@ -48,16 +46,8 @@ def _account(console: Console, plan: dp.Mechanism, delta: float, unit: str) -> N
         if row.epsilon is None:
             table.add_row(row.framework, "-", "", f"no answer: {row.reason}", style="dim")
         else:
-            over = (
-                "optimal"
-                if i == 0
-                else f"{row.epsilon / found.best.epsilon:.2f} x"
-                if found.best.epsilon
-                else ""
-            )
-            table.add_row(
-                row.framework, shown_up(row.epsilon), over, row.theorem, style="bold" if i == 0 else ""
-            )
+            over = "optimal" if i == 0 else f"{row.epsilon / found.best.epsilon:.2f} x" if found.best.epsilon else ""
+            table.add_row(row.framework, shown_up(row.epsilon), over, row.theorem, style="bold" if i == 0 else "")
     console.print(table)
     lower, upper = shown_down(ends.lower, 8), shown_up(ends.upper, 8)
     console.print(f"  [bold]certified: {lower} <= epsilon <= {upper}[/bold] at delta = {delta:g}, for {unit}")

@@ -90,9 +90,7 @@ PICTURES: dict[str, Callable[[str, Options], Any]] = {
 @click.argument("picture", type=click.Choice(list(PICTURES)))
 @click.argument("plan")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A .png or .svg file.")
-@click.option(
-    "--delta", type=float, default=1e-5, show_default=True, help="For steps, renyi, noise and compare."
-)
+@click.option("--delta", type=float, default=1e-5, show_default=True, help="For steps, renyi, noise and compare.")
 @click.option("--steps", type=click.IntRange(1), help="For steps (1000) and for the stairs of gdpt (20).")
 @click.option("--budget", type=float, help="For steps: a budget line and the stopping point.")
 @click.option("--head", type=float, help="For gdpt: the largest epsilon.")
@@ -130,9 +128,7 @@ def plot(picture: str, plan: str, output: Path | None, as_json: bool, **options:
     type=click.Choice(["markdown", "html", "json"]),
     help="By default as --output ends, or markdown.",
 )
-@click.option(
-    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen."
-)
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def card(
     plan: Plan,

@@ -136,9 +136,7 @@ def _words(node: Node) -> Iterator[Word]:
 def _plan(text: str, node: Node, values: dict[str, float]) -> Mechanism:
     found = _Builder(text, values).build(node)
     if not isinstance(found, Mechanism):
-        raise PlanError(
-            text, node.at, f"this is {_kind(found)}, not a mechanism; write for example gaussian(sigma=4)"
-        )
+        raise PlanError(text, node.at, f"this is {_kind(found)}, not a mechanism; write for example gaussian(sigma=4)")
     return found
 
 
@@ -270,9 +268,7 @@ class _Builder:
             return known[i]
         if keyword not in known:
             near = _nearest(keyword, known)
-            raise self.fail(
-                item, f"{node.name} has no parameter {_cut(keyword)!r}{near} in {_usage(node.name)}"
-            )
+            raise self.fail(item, f"{node.name} has no parameter {_cut(keyword)!r}{near} in {_usage(node.name)}")
         if keyword in given:
             raise self.fail(item, f"{keyword} is given twice")
         return keyword
@@ -287,9 +283,7 @@ def _usage(name: str) -> str:
         if default is inspect.Parameter.empty:
             shown.append(parameter.name)
         else:
-            shown.append(
-                f"{parameter.name}={default.name.lower() if isinstance(default, Adjacency) else default}"
-            )
+            shown.append(f"{parameter.name}={default.name.lower() if isinstance(default, Adjacency) else default}")
     return f"{name}({', '.join(shown)})"
 
 

@@ -310,9 +310,7 @@ def verify(as_json: bool, url: str, head: Path | None) -> None:
     type=click.Choice(["markdown", "html", "json"]),
     help="By default as --output ends, or markdown.",
 )
-@click.option(
-    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen."
-)
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen.")
 @_json_option
 @_ledger_option
 def report(dataset: str, form: str | None, output: Path | None, as_json: bool, url: str, head: Path | None) -> None:

@@ -54,9 +54,7 @@ def meaning_lines(found: dict[str, Any]) -> list[str]:
         f"no attacker's TPR - FPR (membership advantage) is above {shown_up(found['advantage'], 4)}",
     ]
     if found["gaussian_mu"] is not None:
-        lines.append(
-            f"Gaussian DP with mu = {shown_up(found['gaussian_mu'])} (closed form; dptally gdp measures)"
-        )
+        lines.append(f"Gaussian DP with mu = {shown_up(found['gaussian_mu'])} (closed form; dptally gdp measures)")
     return lines
 
 

@@ -93,9 +93,7 @@ def table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> 
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, side in columns:
-        made.add_column(
-            name, justify="right" if side == "right" else "left", overflow="fold", no_wrap=side == "right"
-        )
+        made.add_column(name, justify="right" if side == "right" else "left", overflow="fold", no_wrap=side == "right")
     for row in rows:
         made.add_row(*row)
     console = Console(highlight=False, markup=False)

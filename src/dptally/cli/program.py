@@ -72,9 +72,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
 
 
-@click.group(
-    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(dptally.__version__, prog_name="dptally")
 @click.pass_context
 def cli(ctx: click.Context) -> None:

@@ -75,14 +75,10 @@ def calibrate(plan: str, as_json: bool, **target: float | None) -> None:
 
 @click.command()
 @plan_argument
-@click.option(
-    "--steps", default="1..1000", show_default=True, metavar="FROM..TO", help="How often PLAN is run."
-)
+@click.option("--steps", default="1..1000", show_default=True, metavar="FROM..TO", help="How often PLAN is run.")
 @delta_option()
 @click.option("--budget", type=float, help="A budget for epsilon: says after which step to stop.")
-@click.option(
-    "--points", type=click.IntRange(2, 2000), default=12, show_default=True, help="Rows of the table."
-)
+@click.option("--points", type=click.IntRange(2, 2000), default=12, show_default=True, help="Rows of the table.")
 @click.option("--plot", "output", type=click.Path(dir_okay=False, path_type=Path), help="A picture too.")
 @json_option
 def curve(

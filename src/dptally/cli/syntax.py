@@ -190,9 +190,7 @@ class _Reader:
             return Number(token.at, self.number(token))
         if token.kind == "word":
             opened = self.accept("(")
-            return (
-                Call(token.at, token.text, self.arguments(opened)) if opened else Word(token.at, token.text)
-            )
+            return Call(token.at, token.text, self.arguments(opened)) if opened else Word(token.at, token.text)
         if token.kind == "sign" and token.text in "([":
             return self.series(token)
         if token.kind == "end":
@@ -202,9 +200,7 @@ class _Reader:
 
     def number(self, token: Token) -> float:
         if len(token.text) > _LONGEST_NUMBER:
-            raise self.failure(
-                token, f"a number of {len(token.text)} characters; at most {_LONGEST_NUMBER} are read"
-            )
+            raise self.failure(token, f"a number of {len(token.text)} characters; at most {_LONGEST_NUMBER} are read")
         try:
             return int(token.text) if token.text.replace("_", "").isdigit() else float(token.text)
         except ValueError:
@@ -222,9 +218,7 @@ class _Reader:
             elif not (self.token.kind == "sign" and self.token.text == closing):
                 self.unclosed(opened, closing)
         self.depth -= 1
-        return (
-            items[0] if closing == ")" and len(items) == 1 and not commas else Series(opened.at, tuple(items))
-        )
+        return items[0] if closing == ")" and len(items) == 1 and not commas else Series(opened.at, tuple(items))
 
     def arguments(self, opened: Token) -> tuple[tuple[str | None, Node], ...]:
         self.deeper(opened)

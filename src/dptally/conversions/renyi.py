@@ -47,9 +47,7 @@ def renyi_to_approx_mironov(order: float, epsilon: float, delta: float) -> float
     return renyi_to_approx(order, epsilon, delta, "mironov")
 
 
-def renyi_to_approx_delta(
-    order: float, epsilon: float, target_epsilon: float, conversion: str = "tightest"
-) -> float:
+def renyi_to_approx_delta(order: float, epsilon: float, target_epsilon: float, conversion: str = "tightest") -> float:
     """(order, epsilon)-RDP implies (target_epsilon, delta)-DP with delta = c(a-1) exp((a-1)(epsilon -
     target)), rounded up.
 
@@ -61,9 +59,7 @@ def renyi_to_approx_delta(
     if epsilon == 0 or (math.isinf(order) and target >= epsilon):
         return 0.0
     if math.isinf(order):
-        raise InvalidArgument(
-            "target_epsilon", f"at least {epsilon!r} for order inf", target, "use pure_to_approx"
-        )
+        raise InvalidArgument("target_epsilon", f"at least {epsilon!r} for order inf", target, "use pure_to_approx")
     log_delta, _ = best_delta(_line(epsilon), target, conversion, np.array([order]))
     return min(up(math.exp(min(log_delta, 0.0)), 2), 1.0)
 

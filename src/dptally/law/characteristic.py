@@ -212,7 +212,6 @@ class NodeCharacteristic(Characteristic):
         error = np.asarray(self.defect + self.slope_error() * u, dtype=np.float64)
         return sums.ravel()[:number], error
 
-
     def in_rows(self, step: float, first: Floats, column: Floats) -> Complexes:
         turn = 1j * step
         large = np.asarray(np.exp(turn * np.multiply.outer(first, self.losses)) * self.weights, dtype=np.complex128)

@@ -59,14 +59,10 @@ def renyi(
     if math.isinf(peak):
         return math.inf
     total = cells.integral(lambda x: math.exp(min(exponent(x) - peak, 700.0)), exponent)
-    return max(
-        0.0, (peak + math.log(total)) / (order - 1.0)
-    )  # an integral that is 1 - 1e-16 is a divergence of 0
+    return max(0.0, (peak + math.log(total)) / (order - 1.0))  # an integral that is 1 - 1e-16 is a divergence of 0
 
 
-def kl(
-    log_p: LogDensity, log_q: LogDensity, support: Support = WHOLE_LINE, breakpoints: Sequence[float] = ()
-) -> float:
+def kl(log_p: LogDensity, log_q: LogDensity, support: Support = WHOLE_LINE, breakpoints: Sequence[float] = ()) -> float:
     """Kullback-Leibler divergence: the integral of p log(p/q), inf where P is not dominated by Q.
 
     >>> unit = lambda x: -x * x / 2 - math.log(2 * math.pi) / 2
@@ -186,14 +182,10 @@ class _Cells:
         from scipy.integrate import quad  # slow to import, and only estimates need it
 
         peak = max(self.grid, key=log_weight)
-        cuts = sorted(
-            {*self.ends, *(x for x in (peak - 8.0, peak, peak + 8.0) if self.ends[0] < x < self.ends[-1])}
-        )
+        cuts = sorted({*self.ends, *(x for x in (peak - 8.0, peak, peak + 8.0) if self.ends[0] < x < self.ends[-1])})
         total = error = 0.0
         for low, high in pairwise(cuts):
-            value, off, _, *trouble = quad(
-                term, low, high, limit=200, epsabs=0.0, epsrel=1e-11, full_output=1
-            )
+            value, off, _, *trouble = quad(term, low, high, limit=200, epsabs=0.0, epsrel=1e-11, full_output=1)
             diverges = "divergent" in str(trouble)  # its error estimate then means nothing
             total, error = total + value, error + (math.inf if diverges else off)
         if not error <= SETTLED * abs(total) + 1e-14:

@@ -78,9 +78,7 @@ def maximum(p: ArrayLike, q: ArrayLike) -> float:
     """
     p, q = _pair(p, q)
     ratios = _log_ratio(p, q)[p > 0]
-    return max(
-        0.0, float(np.max(ratios))
-    )  # two distributions have some p >= q; a sum off by an ulp may hide it
+    return max(0.0, float(np.max(ratios)))  # two distributions have some p >= q; a sum off by an ulp may hide it
 
 
 def alpha(p: ArrayLike, q: ArrayLike, order: float) -> float:
@@ -171,9 +169,7 @@ def _terms(p: Floats, q: Floats, order: float, rest: float) -> Floats:
     both = (p > 0) & (q > 0)
     far = both & (x > 1)
     near = both & ~far
-    with np.errstate(
-        over="ignore"
-    ):  # a term too large for a double is inf; Renyi has its own log-space route
+    with np.errstate(over="ignore"):  # a term too large for a double is inf; Renyi has its own log-space route
         out[near] = q[near] * _generator(x[near], order, rest)
         out[far] = _far_terms(p[far], q[far], x[far], order, rest)
     return out
@@ -262,9 +258,7 @@ def _generated(f: Generator, u: float) -> float:
     try:
         value = float(f(u))
     except (ArithmeticError, TypeError, ValueError) as error:
-        raise InvalidArgument(
-            "f", f"defined at {u!r} ({error})", f, "give its limit there as at_zero="
-        ) from None
+        raise InvalidArgument("f", f"defined at {u!r} ({error})", f, "give its limit there as at_zero=") from None
     if math.isnan(value):
         raise InvalidArgument("f", f"a number at {u!r}, not NaN", f)
     return value

@@ -62,9 +62,7 @@ class Head:
             document = json.loads(text)
             if document["dptally_ledger_head"] != 1:
                 raise ValueError("another format")
-            chains = {
-                str(name): (int(length), str(digest)) for name, (length, digest) in document["chains"].items()
-            }
+            chains = {str(name): (int(length), str(digest)) for name, (length, digest) in document["chains"].items()}
             return cls(str(document["ledger"]), chains)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InvalidArgument("head", "the JSON text that Head.to_json() wrote", text) from None

@@ -25,9 +25,7 @@ def plans(spends: Iterable[Entry]) -> tuple[Mechanism, ...]:
     parts: dict[str, dict[str, Counter[str]]] = {}
     for entry in spends:
         place = (
-            parts.setdefault(entry.partition, {}).setdefault(entry.part, Counter())
-            if entry.partition
-            else everywhere
+            parts.setdefault(entry.partition, {}).setdefault(entry.part, Counter()) if entry.partition else everywhere
         )
         place[entry.plan_json] += 1
     choices = [{frozenset(counts.items()) for counts in group.values()} for group in parts.values()]
@@ -36,8 +34,7 @@ def plans(spends: Iterable[Entry]) -> tuple[Mechanism, ...]:
         number *= len(choice)
     if number > _MOST_PLANS:
         raise Unanswerable(
-            f"{number} combinations of parts would have to be accounted for; ask odometer(dataset, delta) "
-            "instead"
+            f"{number} combinations of parts would have to be accounted for; ask odometer(dataset, delta) instead"
         )
     found = []
     for chosen in itertools.product(*choices):
@@ -46,9 +43,7 @@ def plans(spends: Iterable[Entry]) -> tuple[Mechanism, ...]:
             counts.update(dict(part))
         found.append(
             Composed.of(
-                (mechanism, n * times)
-                for text, times in counts.items()
-                for mechanism, n in plan_from_json(text).parts
+                (mechanism, n * times) for text, times in counts.items() for mechanism, n in plan_from_json(text).parts
             )
         )
     return tuple(found)

@@ -113,9 +113,7 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
         if fresh.get(one.key) is one:
             cost = check_request(connection, dataset, terms, books, one.request)
             books.charge(one.request.by, cost, one.request.partition, one.request.part)
-            body = spend_body(
-                one.request, one.plan_json, dataset, journal.length + len(bodies) + 1, one.call, cost, at
-            )
+            body = spend_body(one.request, one.plan_json, dataset, journal.length + len(bodies) + 1, one.call, cost, at)
             bodies.append((one.key, body))
     if bodies:
         hashes = journal.append([("spend", key, None, body) for key, body in bodies])
@@ -124,9 +122,7 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
     return _answers(connection, dataset, terms, asked, found)
 
 
-def check_request(
-    connection: sa.Connection, dataset: str, terms: Terms, books: Books, request: Request
-) -> Amount:
+def check_request(connection: sa.Connection, dataset: str, terms: Terms, books: Books, request: Request) -> Amount:
     """The price of a request that fits; otherwise Refused, or the error that says what is wrong with it."""
     if request.partition and terms.adjacency is REPLACE:
         raise InvalidArgument(
@@ -170,9 +166,7 @@ def _answers(
     return answers
 
 
-def entry_of(
-    dataset: str, terms: Terms, body: Mapping[str, Any], digest: str, end: Mapping[str, Any] | None
-) -> Entry:
+def entry_of(dataset: str, terms: Terms, body: Mapping[str, Any], digest: str, end: Mapping[str, Any] | None) -> Entry:
     cost = cost_of(body)
     meter = terms.cheapest(cost)
     return Entry(
@@ -218,9 +212,7 @@ def settle(connection: sa.Connection, dataset: str, endings: Sequence[tuple[Entr
             and entry.expires is not None
             and state_of({"expires": entry.expires}, None, at) == "burnt"
         ):
-            late.append(
-                f"the reservation of entry {entry.number} of dataset {dataset!r} expired at {entry.expires}"
-            )
+            late.append(f"the reservation of entry {entry.number} of dataset {dataset!r} expired at {entry.expires}")
             state, value = "burnt", None
         body = settle_body(dataset, journal.length + len(rows) + 1, entry.number, state, value, at)
         rows.append(("settle", None, entry.number, body))

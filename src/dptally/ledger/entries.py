@@ -40,9 +40,7 @@ class Request:
 
     def __post_init__(self) -> None:
         if not isinstance(self.plan, Mechanism):
-            raise InvalidType(
-                "plan", "a mechanism or a sum of mechanisms, such as 10 * Gaussian(sigma=40)", self.plan
-            )
+            raise InvalidType("plan", "a mechanism or a sum of mechanisms, such as 10 * Gaussian(sigma=40)", self.plan)
         if self.by:
             name("by", self.by)
         prose("by", self.by)

@@ -69,9 +69,7 @@ class Filter(ABC):
         declared = budget.parameters()
         return {name: checks.positive(f"budget.{name}", declared[name]) for name in self.parameters}
 
-    def orders(
-        self, _parameters: Mapping[str, float], orders: Sequence[float] | None, /
-    ) -> tuple[float, ...]:
+    def orders(self, _parameters: Mapping[str, float], orders: Sequence[float] | None, /) -> tuple[float, ...]:
         """The Renyi orders that the account keeps; empty where its meter is a single number."""
         if orders is not None:
             raise InvalidArgument(
@@ -106,9 +104,7 @@ class PureFilter(Filter):
     """Sum of the largest possible losses."""
 
     kind, budget, parameters, symbol = "pure", "PureDP", ("epsilon",), "epsilon"
-    theorem = (
-        "Rogers, Roth, Ullman, Vadhan 2016: the sum of adaptively chosen epsilons is a filter and an odometer"
-    )
+    theorem = "Rogers, Roth, Ullman, Vadhan 2016: the sum of adaptively chosen epsilons is a filter and an odometer"
     reason = "its privacy loss has no finite bound"
 
     def limits(self, parameters: Mapping[str, float], _orders: Sequence[float], /) -> tuple[Fraction, ...]:
@@ -196,9 +192,7 @@ class RenyiFilter(Filter):
             raise InvalidArgument("orders", "one or more finite numbers above 1", orders)
         while True:  # fewer orders make each share larger, so what is kept stays positive
             kept = tuple(
-                order
-                for order, share in zip(chosen, self.limits(parameters, chosen), strict=True)
-                if share > 0
+                order for order, share in zip(chosen, self.limits(parameters, chosen), strict=True) if share > 0
             )
             if kept == chosen:
                 return kept
@@ -220,9 +214,7 @@ class RenyiFilter(Filter):
                 (a - 1) * math.log1p(-1 / a),
                 -math.log(a),
             )
-            above = math.fsum(terms) + 8 * EPS * math.fsum(
-                map(abs, terms)
-            )  # logs within 1 ulp, products within 2
+            above = math.fsum(terms) + 8 * EPS * math.fsum(map(abs, terms))  # logs within 1 ulp, products within 2
             shares.append(Fraction(epsilon) - Fraction(above) / Fraction(a - 1))
         return tuple(shares)
 
@@ -273,9 +265,7 @@ def _float_up(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-FILTERS: dict[str, Filter] = {
-    f.kind: f for f in (PureFilter(), ConcentratedFilter(), GaussianFilter(), RenyiFilter())
-}
+FILTERS: dict[str, Filter] = {f.kind: f for f in (PureFilter(), ConcentratedFilter(), GaussianFilter(), RenyiFilter())}
 
 
 def filter_for(budget: object) -> Filter:
@@ -283,9 +273,7 @@ def filter_for(budget: object) -> Filter:
     for candidate in FILTERS.values():
         if isinstance(budget, Mechanism) and type(budget).__name__ == candidate.budget:
             return candidate
-    raise InvalidType(
-        "budget", "PureDP(epsilon), ZCDP(rho), GaussianDP(mu) or ApproxDP(epsilon, delta)", budget
-    )
+    raise InvalidType("budget", "PureDP(epsilon), ZCDP(rho), GaussianDP(mu) or ApproxDP(epsilon, delta)", budget)
 
 
 def kinds_that_can_price(plan: Mechanism) -> tuple[str, ...]:

@@ -22,9 +22,7 @@ _PAGE = 1000
 _spend, _end = entries.alias("spend"), entries.alias("ending")
 _SPENDS = (
     sa.select(_spend.c.seq, _spend.c.body, _spend.c.hash, _end.c.body.label("ending"))
-    .select_from(
-        _spend.outerjoin(_end, (_end.c.dataset == _spend.c.dataset) & (_end.c.settles == _spend.c.seq))
-    )
+    .select_from(_spend.outerjoin(_end, (_end.c.dataset == _spend.c.dataset) & (_end.c.settles == _spend.c.seq)))
     .where(
         _spend.c.dataset == sa.bindparam("dataset"),
         _spend.c.type == "spend",
@@ -45,9 +43,7 @@ def spends(store: Store, dataset: str, terms: Terms, after: int) -> Iterator[Ent
     rows = store.read(page)
     while rows:
         for _, body, digest, ending in rows:
-            yield entry_of(
-                dataset, terms, json.loads(body), digest, None if ending is None else json.loads(ending)
-            )
+            yield entry_of(dataset, terms, json.loads(body), digest, None if ending is None else json.loads(ending))
         after = rows[-1][0]
         rows = store.read(page) if len(rows) == _PAGE else []
 

@@ -72,9 +72,7 @@ class Journal:
                 }
             )
         self.connection.execute(_INSERT, prepared)
-        self.connection.execute(
-            _ADVANCE, {"dataset": self.dataset, "new_length": self.length, "new_head": self.head}
-        )
+        self.connection.execute(_ADVANCE, {"dataset": self.dataset, "new_length": self.length, "new_head": self.head})
         return [row["hash"] for row in prepared]
 
 
@@ -119,9 +117,7 @@ def read_terms(connection: sa.Connection, dataset: str) -> Terms:
     return Terms.from_json(text)
 
 
-def find_keys(
-    connection: sa.Connection, dataset: str, keys: Iterable[str]
-) -> dict[str, tuple[dict[str, Any], str]]:
+def find_keys(connection: sa.Connection, dataset: str, keys: Iterable[str]) -> dict[str, tuple[dict[str, Any], str]]:
     """The spends that hold these keys: key -> (body, hash)."""
     found = {}
     for chunk in _chunks(sorted(set(keys))):
@@ -169,16 +165,10 @@ def load_books(
 def save_books(connection: sa.Connection, dataset: str, before: Books, after: Books) -> None:
     """Write the totals that changed."""
     changed = [
-        h
-        for h in after.spent
-        if after.spent[h] != before.spent.get(h) or after.caps.get(h) != before.caps.get(h)
+        h for h in after.spent if after.spent[h] != before.spent.get(h) or after.caps.get(h) != before.caps.get(h)
     ]
-    known = [
-        {"of_dataset": dataset, "of_holder": h, **_holder_row(after, h)} for h in changed if h in before.spent
-    ]
-    new = [
-        {"dataset": dataset, "holder": h, **_holder_row(after, h)} for h in changed if h not in before.spent
-    ]
+    known = [{"of_dataset": dataset, "of_holder": h, **_holder_row(after, h)} for h in changed if h in before.spent]
+    new = [{"dataset": dataset, "holder": h, **_holder_row(after, h)} for h in changed if h not in before.spent]
     if known:
         here = (
             accounts.c.dataset == sa.bindparam("of_dataset"),
@@ -189,19 +179,13 @@ def save_books(connection: sa.Connection, dataset: str, before: Books, after: Bo
         connection.execute(sa.insert(accounts), new)
     moved = [slot for slot, amount in after.slots.items() if before.slots.get(slot) != amount]
     old_slots = [
-        {**_slot_key("of_", dataset, s), "amounts": amount_text(after.slots[s])}
-        for s in moved
-        if s in before.slots
+        {**_slot_key("of_", dataset, s), "amounts": amount_text(after.slots[s])} for s in moved if s in before.slots
     ]
     new_slots = [
-        {**_slot_key("", dataset, s), "amounts": amount_text(after.slots[s])}
-        for s in moved
-        if s not in before.slots
+        {**_slot_key("", dataset, s), "amounts": amount_text(after.slots[s])} for s in moved if s not in before.slots
     ]
     if old_slots:
-        there = (
-            slots.c[name] == sa.bindparam(f"of_{name}") for name in ("dataset", "holder", "partition", "part")
-        )
+        there = (slots.c[name] == sa.bindparam(f"of_{name}") for name in ("dataset", "holder", "partition", "part"))
         connection.execute(sa.update(slots).where(*there), old_slots)
     if new_slots:
         connection.execute(sa.insert(slots), new_slots)

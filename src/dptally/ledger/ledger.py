@@ -111,17 +111,12 @@ class Ledger:
         """
         name("dataset", dataset)
         terms = Terms.agreed(budget, delta, orders, adjacency, allowance, prose("about", about))
-        shares = {
-            _analyst(who): terms.share(own, f"analysts[{who!r}]") for who, own in (analysts or {}).items()
-        }
+        shares = {_analyst(who): terms.share(own, f"analysts[{who!r}]") for who, own in (analysts or {}).items()}
         text = canonical(terms.to_dict())
 
         def work(connection: sa.Connection) -> None:
             register = Journal.locked(connection, REGISTER)
-            if (
-                connection.execute(sa.select(datasets.c.name).where(datasets.c.name == dataset)).first()
-                is not None
-            ):
+            if connection.execute(sa.select(datasets.c.name).where(datasets.c.name == dataset)).first() is not None:
                 raise DatasetExists(dataset)
             body = {
                 "at": stamp(now()),
@@ -182,9 +177,7 @@ class Ledger:
     def datasets(self) -> tuple[str, ...]:
         """The names of the accounts."""
         question = sa.select(datasets.c.name).where(datasets.c.name != REGISTER)
-        return tuple(
-            sorted(self._store.read(lambda connection: connection.execute(question).scalars().all()))
-        )
+        return tuple(sorted(self._store.read(lambda connection: connection.execute(question).scalars().all())))
 
     # -- spending --------------------------------------------------------------------------------------------
 
@@ -246,9 +239,7 @@ class Ledger:
             for request in requests:
                 terms.price(request.plan)  # outside the lock; the price is remembered
             try:
-                known = (
-                    self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
-                )
+                known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
             except Refused as refusal:
                 raise refusal.explained() from None
         return [Receipt(entry, again, self._settle) for entry, again in known]
@@ -257,15 +248,11 @@ class Ledger:
         dataset = endings[0][0].dataset
         late = self._store.write(lambda connection: settle(connection, dataset, endings))
         if late:
-            raise NotReleasable(
-                f"{late[0]}: do not publish the answer; it is burnt, and what it cost stays spent"
-            )
+            raise NotReleasable(f"{late[0]}: do not publish the answer; it is burnt, and what it cost stays spent")
 
     # -- questions -------------------------------------------------------------------------------------------
 
-    def would_exceed(
-        self, dataset: str, plan: Mechanism, *, by: str = "", partition: str = "", part: str = ""
-    ) -> bool:
+    def would_exceed(self, dataset: str, plan: Mechanism, *, by: str = "", partition: str = "", part: str = "") -> bool:
         """Whether a spend would be refused for lack of budget now. Only the spend itself is a promise."""
         request = Request(plan, by, partition=partition, part=part)
 
@@ -287,9 +274,7 @@ class Ledger:
         """
         prose("by", by)
         terms = self._terms(dataset)
-        return remaining(
-            terms, self._store.read(lambda connection: load_books(connection, dataset, terms, [by])), by
-        )
+        return remaining(terms, self._store.read(lambda connection: load_books(connection, dataset, terms, [by])), by)
 
     def status(self, dataset: str) -> Status:
         """Where the account stands, from its totals (the history is not read)."""
@@ -299,14 +284,8 @@ class Ledger:
         terms = self._terms(dataset)
 
         def work(connection: sa.Connection) -> tuple[Books, int]:
-            rows = (
-                connection.execute(sa.select(accounts.c.holder).where(accounts.c.dataset == dataset))
-                .scalars()
-                .all()
-            )
-            length = connection.execute(
-                sa.select(datasets.c.length).where(datasets.c.name == dataset)
-            ).scalar_one()
+            rows = connection.execute(sa.select(accounts.c.holder).where(accounts.c.dataset == dataset)).scalars().all()
+            length = connection.execute(sa.select(datasets.c.length).where(datasets.c.name == dataset)).scalar_one()
             return load_books(connection, dataset, terms, rows), length
 
         books, length = self._store.read(work)
@@ -332,9 +311,7 @@ class Ledger:
         """An epsilon for everything spent so far, rounded up: valid for any adaptive choice at all times."""
         terms = self._terms(dataset)
         at = _delta(terms, delta)
-        return odometer(
-            terms, self._store.read(lambda connection: load_books(connection, dataset, terms)), at
-        )
+        return odometer(terms, self._store.read(lambda connection: load_books(connection, dataset, terms)), at)
 
     def epsilon(self, dataset: str, delta: float | None = None) -> float:
         """The certified epsilon of everything spent, as one plan: tighter than the odometer, and valid where

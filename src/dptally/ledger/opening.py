@@ -28,8 +28,7 @@ def prepare(store: Store) -> str:
     ledger, version = found
     if version > schema.VERSION:
         raise SchemaTooNew(
-            f"the ledger has schema version {version}, this dptally knows up to {schema.VERSION}; upgrade "
-            "dptally"
+            f"the ledger has schema version {version}, this dptally knows up to {schema.VERSION}; upgrade dptally"
         )
     if version < schema.VERSION:
         if store.read_only:
@@ -43,9 +42,7 @@ def prepare(store: Store) -> str:
 def _identity(connection: sa.Connection) -> tuple[str, int] | None:
     if not sa.inspect(connection).has_table(schema.meta.name):
         return None
-    rows = {
-        row.name: row.value for row in connection.execute(sa.select(schema.meta.c.name, schema.meta.c.value))
-    }
+    rows = {row.name: row.value for row in connection.execute(sa.select(schema.meta.c.name, schema.meta.c.value))}
     try:
         return rows["ledger"], int(rows["schema"])
     except (KeyError, ValueError):
@@ -66,9 +63,7 @@ def _lay(connection: sa.Connection) -> tuple[str, int]:
     schema.metadata.create_all(connection)
     ledger = secrets.token_hex(16)
     rows = {"ledger": ledger, "schema": str(schema.VERSION)}
-    connection.execute(
-        sa.insert(schema.meta), [{"name": name, "value": value} for name, value in rows.items()]
-    )
+    connection.execute(sa.insert(schema.meta), [{"name": name, "value": value} for name, value in rows.items()])
     connection.execute(
         sa.insert(schema.datasets),
         {"name": REGISTER, "terms": "{}", "length": 0, "head": genesis(ledger, REGISTER)},
@@ -82,13 +77,9 @@ def _migrate(connection: sa.Connection) -> None:
     version = schema.VERSION if found is None else found[1]
     for step in range(version, schema.VERSION):
         if step not in schema.MIGRATIONS:
-            raise LedgerUnavailable(
-                f"there is no way from schema version {step} to {step + 1}; nothing was changed"
-            )
+            raise LedgerUnavailable(f"there is no way from schema version {step} to {step + 1}; nothing was changed")
         schema.MIGRATIONS[step](connection)
-    connection.execute(
-        sa.update(schema.meta).where(schema.meta.c.name == "schema").values(value=str(schema.VERSION))
-    )
+    connection.execute(sa.update(schema.meta).where(schema.meta.c.name == "schema").values(value=str(schema.VERSION)))
     journal = Journal.locked(connection, REGISTER)
     body = {
         "at": stamp(now()),
@@ -101,9 +92,7 @@ def _migrate(connection: sa.Connection) -> None:
 
 
 def read_head(connection: sa.Connection, ledger: str) -> Head:
-    rows = connection.execute(
-        sa.select(schema.datasets.c.name, schema.datasets.c.length, schema.datasets.c.head)
-    )
+    rows = connection.execute(sa.select(schema.datasets.c.name, schema.datasets.c.length, schema.datasets.c.head))
     return Head(ledger, {name: (length, digest) for name, length, digest in rows})
 
 
@@ -111,8 +100,7 @@ def check_head(connection: sa.Connection, ledger: str, head: Head) -> None:
     """Every chain must contain the entry that the head remembers, at its place."""
     if head.ledger != ledger:
         raise RolledBack(
-            f"the head belongs to ledger {head.ledger}, this is ledger {ledger}: another ledger was put in "
-            "its place"
+            f"the head belongs to ledger {head.ledger}, this is ledger {ledger}: another ledger was put in its place"
         )
     for dataset, (length, digest) in head.chains.items():
         if length == 0:

@@ -31,9 +31,7 @@ _STYLE = (
 )
 
 
-def render(
-    status: Status, spends: Sequence[Entry], costs: Sequence[float], more: int | None, format: str
-) -> str:
+def render(status: Status, spends: Sequence[Entry], costs: Sequence[float], more: int | None, format: str) -> str:
     """One of "markdown", "html", "json"."""
     writers = {"markdown": _markdown, "html": _html, "json": _json}
     if format not in writers:
@@ -68,9 +66,7 @@ def _facts(status: Status, more: int | None) -> list[tuple[str, str]]:
         ("left", _number(status.balance.left)),
     ]
     if status.failure is not None:
-        facts.append(
-            ("failure probability left", f"{_number(status.failure.left)} of {_number(status.failure.cap)}")
-        )
+        facts.append(("failure probability left", f"{_number(status.failure.left)} of {_number(status.failure.cap)}"))
     if status.epsilon is not None:
         facts.append((f"epsilon spent at delta {status.delta:.3g} (odometer)", _number(status.epsilon)))
     if more is not None:
@@ -151,9 +147,7 @@ def _picture(status: Status) -> list[str]:
     for label, item in balances:
         amount = _number(item.spent) if item.cap is None else f"{_number(item.spent)} of {_number(item.cap)}"
         shown = (
-            item
-            if item.cap is not None
-            else Balance(item.holder, item.symbol, item.spent, status.balance.cap, None)
+            item if item.cap is not None else Balance(item.holder, item.symbol, item.spent, status.balance.cap, None)
         )
         lines.append(f"{label:<{wide}} {bar(shown)} {amount}")
     return lines
@@ -192,9 +186,7 @@ def _html(status: Status, spends: Sequence[Entry], costs: Sequence[float], more:
 
 def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "facts") -> str:
     head = "<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in header) + "</tr>" if header else ""
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f'<div class="wide"><table class="{kind}">{head}{body}</table></div>'
 
 

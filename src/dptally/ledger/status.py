@@ -80,9 +80,7 @@ def failure_balance(terms: Terms, books: Books, holder: str = DATASET) -> Balanc
         return None
     spent, digits = books.spent.get(holder, terms.zero).failure, terms.failure_digits
     left = as_float_down(cap.failure - spent, digits)
-    return Balance(
-        holder, "failure probability", as_float_up(spent, digits), as_float_down(cap.failure, digits), left
-    )
+    return Balance(holder, "failure probability", as_float_up(spent, digits), as_float_down(cap.failure, digits), left)
 
 
 def remaining(terms: Terms, books: Books, holder: str = DATASET) -> float:

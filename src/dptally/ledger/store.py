@@ -229,9 +229,7 @@ def _plain_words() -> Iterator[None]:
         yield
     except exc.IntegrityError as error:
         text = str(error.orig).splitlines()[0]
-        raise LedgerUnavailable(
-            f"a constraint of the store refused the entry ({text}); nothing was debited"
-        ) from error
+        raise LedgerUnavailable(f"a constraint of the store refused the entry ({text}); nothing was debited") from error
     except exc.DBAPIError as error:
         raise LedgerUnavailable(_explained(error)) from error
 

@@ -101,9 +101,7 @@ class Terms:
         parameters = rule.read(budget)
         shares = rule.limits(parameters, self.orders)
         if not max(shares) > 0:
-            raise InvalidArgument(
-                argument, "large enough for some Renyi order that the account keeps", budget
-            )
+            raise InvalidArgument(argument, "large enough for some Renyi order that the account keeps", budget)
         return _cap(shares, rule.failure_limit(parameters), self.digits, self.failure_digits, self.allowance)
 
     def price(self, plan: Mechanism) -> Amount:
@@ -118,9 +116,7 @@ class Terms:
         """The meter on which a cost is the smallest part of the cap."""
         if not self.orders:
             return 0
-        return min(
-            range(len(cost.meters)), key=lambda meter: Fraction(cost.meters[meter], self.cap.meters[meter])
-        )
+        return min(range(len(cost.meters)), key=lambda meter: Fraction(cost.meters[meter], self.cap.meters[meter]))
 
     # -- amounts as numbers ----------------------------------------------------------------------------------
 
@@ -168,9 +164,7 @@ class Terms:
         )
 
 
-def _cap(
-    shares: Sequence[Fraction], failure: Fraction, digits: int, failure_digits: int, allowance: float
-) -> Amount:
+def _cap(shares: Sequence[Fraction], failure: Fraction, digits: int, failure_digits: int, allowance: float) -> Amount:
     room = 1 + Fraction(allowance)
     meters = tuple(units_down(share * room if share > 0 else share, digits) for share in shares)
     return Amount(meters, units_down(failure * room, failure_digits))

@@ -66,11 +66,7 @@ class _Chain:
         self.hash = previous.hex()
 
     def _check(self, body: dict[str, Any], kind: str, key: str | None, settles: int | None) -> None:
-        if (
-            body["seq"] != self.length
-            or body["type"] != kind
-            or body.get("dataset", REGISTER) != self.dataset
-        ):
+        if body["seq"] != self.length or body["type"] != kind or body.get("dataset", REGISTER) != self.dataset:
             raise self.broken("its columns do not agree with its signed content")
         wanted = key_column(body["key"], body["call"]) if kind == "spend" else None
         if key != wanted or settles != (body["of"] if kind == "settle" else None):
@@ -146,9 +142,7 @@ def verify(connection: sa.Connection, ledger: str) -> Verified:
         raise ChainBroken(REGISTER, None, "there are entries of datasets that were never registered")
     for table in (accounts, slots):
         strangers = (
-            sa.select(sa.func.count())
-            .select_from(table)
-            .where(table.c.dataset.not_in(sa.select(datasets.c.name)))
+            sa.select(sa.func.count()).select_from(table).where(table.c.dataset.not_in(sa.select(datasets.c.name)))
         )
         if connection.execute(strangers).scalar_one():
             raise ChainBroken(REGISTER, None, "there are totals of datasets that were never registered")
@@ -163,9 +157,7 @@ def _check_file(connection: sa.Connection) -> None:
 
 
 def _follow(connection: sa.Connection, chain: _Chain) -> None:
-    columns = sa.select(
-        entries.c.seq, entries.c.type, entries.c.key, entries.c.settles, entries.c.body, entries.c.hash
-    )
+    columns = sa.select(entries.c.seq, entries.c.type, entries.c.key, entries.c.settles, entries.c.body, entries.c.hash)
     question = columns.where(entries.c.dataset == chain.dataset).order_by(entries.c.seq)
     rows = connection.execution_options(yield_per=2000).execute(question)
     for block in rows.partitions(2000):
@@ -194,8 +186,7 @@ def _compare_totals(connection: sa.Connection, chain: _Chain) -> None:
     found = {
         row.pop("holder"): row
         for row in (
-            dict(r._mapping)
-            for r in connection.execute(sa.select(accounts).where(accounts.c.dataset == chain.dataset))
+            dict(r._mapping) for r in connection.execute(sa.select(accounts).where(accounts.c.dataset == chain.dataset))
         )
         if row.pop("dataset") == chain.dataset
     }

@@ -46,9 +46,7 @@ class Composed(Mechanism):
         return cls(tuple(parts))
 
     def laws(self) -> tuple[Law, ...]:
-        raise InvalidType(
-            "mechanism", "a single mechanism (a composition has one law for each of its parts)", self
-        )
+        raise InvalidType("mechanism", "a single mechanism (a composition has one law for each of its parts)", self)
 
     def __repr__(self) -> str:
         if not self.parts:

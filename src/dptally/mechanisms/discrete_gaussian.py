@@ -167,9 +167,7 @@ class DiscreteGaussianLaw(Law):
                 omitted += math.exp(-0.5 * (start / sigma) ** 2) * (1 + 1.26 * sigma)
         # rounding: 4 ulps of each exponent, its weight in the sum attached; the factors, the sum and the
         # logarithms
-        slack = EPS * (
-            4 * float(np.sum(terms * -exponent)) / total + 24 + math.log2(k.size) + 2 * abs(math.log(total))
-        )
+        slack = EPS * (4 * float(np.sum(terms * -exponent)) / total + 24 + math.log2(k.size) + 2 * abs(math.log(total)))
         value = math.log(total) + (peak - self._log_theta())
         slack += EPS * (abs(value) + abs(peak))
         return value - slack, value + slack + omitted / total
@@ -221,9 +219,7 @@ class DiscreteGaussianLaw(Law):
         """Those of probability at least ``ATOM_FLOOR``, in increasing order of loss."""
         reach = math.floor(self.sigma * math.sqrt(-2 * (math.log(ATOM_FLOOR) + self._log_theta())))
         if reach > _MOST_TERMS:
-            raise Unanswerable(
-                f"the loss has {2 * reach + 1} atoms above {ATOM_FLOOR}; ask tail or log_profile"
-            )
+            raise Unanswerable(f"the loss has {2 * reach + 1} atoms above {ATOM_FLOOR}; ask tail or log_profile")
         k = np.arange(reach, -reach - 1, -1, dtype=np.float64)
         losses = 0.5 * self.shift * (self.shift - 2 * k) / self.sigma**2
         masses = np.exp(-0.5 * (k / self.sigma) ** 2 - self._log_theta())

@@ -71,9 +71,7 @@ class DiscreteLaplaceLaw(Law):
         large = ~small & ((s * a.real > 2) | (s * a.real < -0.5))
         with np.errstate(under="ignore"):
             falling = a.real < -0.5
-            w = np.where(falling, r - np.exp(c - a), -r * np.expm1(-2.0 * np.where(falling, 0.0, a))) / (
-                1.0 + r
-            )
+            w = np.where(falling, r - np.exp(c - a), -r * np.expm1(-2.0 * np.where(falling, 0.0, a))) / (1.0 + r)
             ratio = w * s * expm1_ratio(s * (c - a)) / expm1_ratio(c - a)
             grown = np.where(large, 0.0, s * a)
             near = np.where(large, 0.0, np.expm1(grown) - np.exp(grown) * ratio)
@@ -108,9 +106,7 @@ class DiscreteLaplaceLaw(Law):
         if reach >= 1:
             return reach + (x / math.sinh(x) if x < 700 else 0.0) * math.expm1(-reach)
         bent = float(sinhc_minus_one(np.asarray(x))) * x / math.sinh(x)
-        return reach**2 * float(exp_divided_difference(np.zeros(()), np.asarray(-reach))) - bent * math.expm1(
-            -reach
-        )
+        return reach**2 * float(exp_divided_difference(np.zeros(()), np.asarray(-reach))) - bent * math.expm1(-reach)
 
     @property
     def supremum(self) -> float:
@@ -133,9 +129,7 @@ class DiscreteLaplaceLaw(Law):
             self._log_profile(epsilon, self.step, 1),
         )
         lower, upper = widened(lower, upper, _PROFILE_ULPS)
-        return np.where(epsilon >= self.reach, -np.inf, lower), np.where(
-            epsilon >= self.reach, -np.inf, upper
-        )
+        return np.where(epsilon >= self.reach, -np.inf, lower), np.where(epsilon >= self.reach, -np.inf, upper)
 
     def _log_profile(self, epsilon: Floats, x: float, sign: int) -> Floats:
         middle = np.floor(0.5 * (self.shift - np.clip(epsilon / x, -self.shift, self.shift)))
@@ -190,9 +184,7 @@ class DiscreteLaplaceLaw(Law):
 
     def atoms(self) -> tuple[tuple[float, float], ...]:
         if self.shift > _MOST_ATOMS:
-            raise Unanswerable(
-                f"the loss has {self.shift + 1} atoms, too many to list; ask tail or log_profile"
-            )
+            raise Unanswerable(f"the loss has {self.shift + 1} atoms, too many to list; ask tail or log_profile")
         r, x = math.exp(-self.step), self.step
         inner = [
             ((self.shift - 2 * k) * x, -math.expm1(-x) / (1 + r) * math.exp(-k * x))

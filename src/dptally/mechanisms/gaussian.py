@@ -45,9 +45,7 @@ class GaussianLaw(Law):
 
     @classmethod
     def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> Law:
-        total = sum(
-            (n * Fraction(law.variance) for law, n in parts if isinstance(law, GaussianLaw)), Fraction(0)
-        )
+        total = sum((n * Fraction(law.variance) for law, n in parts if isinstance(law, GaussianLaw)), Fraction(0))
         return cls(between(total)[1])
 
     def reverse(self) -> GaussianLaw:
@@ -59,9 +57,7 @@ class GaussianLaw(Law):
     def moment_table(self, theta: Floats) -> MomentTable:
         moment = self.log_moment(theta)
         ones = np.ones_like(theta)
-        return MomentTable(
-            theta, moment, 8 * EPS * moment, self.variance * (theta + 0.5), self.variance * ones
-        )
+        return MomentTable(theta, moment, 8 * EPS * moment, self.variance * (theta + 0.5), self.variance * ones)
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
         del reach, log_tolerance

@@ -100,9 +100,7 @@ def from_json(text: str) -> Mechanism:
             "text", "valid JSON", f"{error.msg} at line {error.lineno} column {error.colno}"
         ) from None
     if not isinstance(document, dict) or set(document) != {"schema", "mechanism"}:
-        raise InvalidArgument(
-            "document", 'an object with the keys "schema" and "mechanism"', _outline(document)
-        )
+        raise InvalidArgument("document", 'an object with the keys "schema" and "mechanism"', _outline(document))
     if type(document["schema"]) is not int or document["schema"] != SCHEMA:
         raise InvalidArgument("schema", f"{SCHEMA} (the only version known here)", document["schema"])
     return _mechanism(document["mechanism"], "mechanism")
@@ -204,9 +202,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) < len(pairs):
         names = [name for name, _ in pairs]
-        raise InvalidArgument(
-            "text", "free of duplicate keys", next(name for name in names if names.count(name) > 1)
-        )
+        raise InvalidArgument("text", "free of duplicate keys", next(name for name in names if names.count(name) > 1))
     return out
 
 
@@ -217,9 +213,7 @@ def _constant(text: str) -> float:
 def _number(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise InvalidArgument(
-            "text", 'made of numbers that a double can hold (write "inf" for infinity)', text
-        )
+        raise InvalidArgument("text", 'made of numbers that a double can hold (write "inf" for infinity)', text)
     return value
 
 

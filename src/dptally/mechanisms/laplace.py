@@ -92,9 +92,7 @@ class LaplaceLaw(Law):
         ratio = a * expm1_ratio(c - a)
         with np.errstate(under="ignore"):
             middle = np.expm1(np.where(large, 0.0, a)) - np.exp(np.where(large, 0.0, a)) * ratio
-        return np.where(
-            large, a + log1p(-ratio), log1p(np.where(small, series, np.where(large, 0.0, middle)))
-        )
+        return np.where(large, a + log1p(-ratio), log1p(np.where(small, series, np.where(large, 0.0, middle))))
 
     def moment_table(self, theta: Floats) -> MomentTable:
         table = Law.moment_table(self, theta)
@@ -133,11 +131,7 @@ class LaplaceLaw(Law):
     def mean(self) -> float:
         """r + exp(-r) - 1."""
         r = self.reach
-        return (
-            float(r * r * exp_divided_difference(np.zeros(()), np.asarray(-r)))
-            if r < 1
-            else r + math.expm1(-r)
-        )
+        return float(r * r * exp_divided_difference(np.zeros(()), np.asarray(-r))) if r < 1 else r + math.expm1(-r)
 
     @property
     def supremum(self) -> float:
@@ -152,14 +146,10 @@ class LaplaceLaw(Law):
         the lower bound takes the lower r. The argument of each exponential is correctly rounded, 6 ulps
         cover the rest.
         """
-        return widened(
-            self._log_profile(epsilon, self.reach_lower, -1), self._log_profile(epsilon, self.reach, 1), 6
-        )
+        return widened(self._log_profile(epsilon, self.reach_lower, -1), self._log_profile(epsilon, self.reach, 1), 6)
 
     def _log_profile(self, epsilon: Floats, reach: float, sign: int) -> Floats:
-        half = np.nextafter(
-            0.5 * (epsilon - reach), -math.inf * sign
-        )  # half an ulp of the difference, outwards
+        half = np.nextafter(0.5 * (epsilon - reach), -math.inf * sign)  # half an ulp of the difference, outwards
         inner = log1mexp(np.where(epsilon < reach, np.minimum(half, 0.0), 0.0))
         return np.where(epsilon < -reach, log1mexp(np.minimum(epsilon, 0.0)), inner)
 
@@ -208,9 +198,7 @@ class Laplace(Mechanism):
         object.__setattr__(self, "scale", checks.positive("scale", self.scale))
         object.__setattr__(self, "sensitivity", checks.positive("sensitivity", self.sensitivity))
         if not 1e-150 <= self.sensitivity / self.scale <= 1e150:
-            raise InvalidArgument(
-                "sensitivity / scale", "between 1e-150 and 1e150", self.sensitivity / self.scale
-            )
+            raise InvalidArgument("sensitivity / scale", "between 1e-150 and 1e150", self.sensitivity / self.scale)
 
     def laws(self) -> tuple[Law, ...]:
         lower, upper = quotient(self.sensitivity, self.scale)

@@ -62,13 +62,9 @@ class Mechanism(ABC):
 
     def directions(self) -> tuple[Composition, ...]:
         """The composed law of the whole plan, once for each direction that differs."""
-        stated = [
-            (laws, count) for laws, count in ((mechanism.laws(), n) for mechanism, n in self.parts) if laws
-        ]
+        stated = [(laws, count) for laws, count in ((mechanism.laws(), n) for mechanism, n in self.parts) if laws]
         number = max((len(laws) for laws, _ in stated), default=1)
-        composed = (
-            Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number)
-        )
+        composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
         return tuple(dict.fromkeys(composed))
 
     # -- composition -----------------------------------------------------------------------------------------

@@ -67,9 +67,7 @@ class Profile(Mechanism):
         points: Iterable[Iterable[float]] | None = None,
     ) -> None:
         if (delta_of_epsilon is None) == (points is None):
-            raise InvalidType(
-                "delta_of_epsilon, points", "one of the two, not both", (delta_of_epsilon, points)
-            )
+            raise InvalidType("delta_of_epsilon, points", "one of the two, not both", (delta_of_epsilon, points))
         object.__setattr__(self, "delta_of_epsilon", delta_of_epsilon)
         table = _tabulated(delta_of_epsilon) if delta_of_epsilon is not None else _checked_points(points)
         object.__setattr__(self, "points", table)
@@ -97,9 +95,7 @@ class ProfileLaw(Law):
 
     table: AtomicLaw
     delta_of_epsilon: Callable[[float], float]
-    theorem: ClassVar[str] = (
-        "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
-    )
+    theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
 
     def log_moment(self, t: Numbers) -> Numbers:
         return self.table.log_moment(t)
@@ -153,9 +149,7 @@ def _tabulated(function: object) -> Points:
         raise InvalidType("delta_of_epsilon", "a function of epsilon (or use Profile.from_points)", function)
     end = 1.0
     while (
-        end < _FARTHEST
-        and _value(function, end) > _NEGLIGIBLE
-        and _value(function, end) < _value(function, 0.5 * end)
+        end < _FARTHEST and _value(function, end) > _NEGLIGIBLE and _value(function, end) < _value(function, 0.5 * end)
     ):
         end *= 2.0
     if _value(function, end) <= _NEGLIGIBLE:
@@ -199,9 +193,7 @@ def _checked_points(points: object) -> Points:
         pair = _opened(point)
         if len(pair) != 2:
             raise InvalidType("points", "pairs (epsilon, delta)", point)
-        pairs.append(
-            (checks.nonnegative("points (epsilon)", pair[0]), checks.probability("points (delta)", pair[1]))
-        )
+        pairs.append((checks.nonnegative("points (epsilon)", pair[0]), checks.probability("points (delta)", pair[1])))
     if not pairs:
         raise InvalidArgument("points", "at least one pair (epsilon, delta)", points)
     pairs.sort()

@@ -32,9 +32,7 @@ class RenyiBound(MomentBound):
 
     knots: tuple[tuple[float, float], ...]
     limit: float = math.inf
-    theorem: ClassVar[str] = (
-        "van Erven, Harremoes 2014, Renyi divergence, Thm. 3 (monotone), Cor. 2 ((a-1) D_a convex)"
-    )
+    theorem: ClassVar[str] = "van Erven, Harremoes 2014, Renyi divergence, Thm. 3 (monotone), Cor. 2 ((a-1) D_a convex)"
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = real_orders(self, t)
@@ -109,9 +107,7 @@ class RenyiDP(Mechanism):
         orders = _listed("orders", self.orders)
         epsilons = _listed("epsilons", self.epsilons)
         if len(orders) != len(epsilons) or not orders:
-            raise InvalidArgument(
-                "epsilons", f"one for each of the {len(orders)} orders, and at least one", epsilons
-            )
+            raise InvalidArgument("epsilons", f"one for each of the {len(orders)} orders, and at least one", epsilons)
         for order in orders:
             if not order > 1:
                 raise InvalidArgument("orders", "all greater than 1", order)

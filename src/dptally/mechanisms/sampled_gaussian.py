@@ -42,9 +42,7 @@ class SampledGaussianLaw(Law):
     sigma: float
     side: Side
     has_characteristic: ClassVar[bool] = True
-    theorem: ClassVar[str] = (
-        "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
-    )
+    theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
 
     # -- the log-moment ------------------------------------------------------------------------------------
 

@@ -50,9 +50,7 @@ class SampledLaw(Law):
     rate: float
     side: Side
     reverse_mass: float = 0.0
-    theorem: ClassVar[str] = (
-        "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
-    )
+    theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
 
     # -- the log-moment ------------------------------------------------------------------------------------
 
@@ -181,8 +179,6 @@ def _row(value: float) -> Floats:
     return np.array([value], dtype=np.float64)
 
 
-def _joined(
-    nodes: list[tuple[Floats, Floats, Floats]], infinity_mass: float, reverse_mass: float
-) -> LossNodes:
+def _joined(nodes: list[tuple[Floats, Floats, Floats]], infinity_mass: float, reverse_mass: float) -> LossNodes:
     log_mass, loss, divergence = (np.concatenate(column) for column in zip(*nodes, strict=True))
     return LossNodes(log_mass, loss, divergence, infinity_mass, reverse_mass)

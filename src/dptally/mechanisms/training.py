@@ -11,9 +11,7 @@ from dptally.mechanisms.poisson_sampled import PoissonSampled
 __all__ = ["dpsgd"]
 
 
-def dpsgd(
-    noise_multiplier: float, sample_rate: float, steps: int, adjacency: Adjacency = ADD_REMOVE
-) -> Composed:
+def dpsgd(noise_multiplier: float, sample_rate: float, steps: int, adjacency: Adjacency = ADD_REMOVE) -> Composed:
     """``steps`` rounds of clipping, summing a Poisson sample and adding Gaussian noise.
 
     [Abadi et al. 2016, Deep learning with differential privacy, Alg. 1]

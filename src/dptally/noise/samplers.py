@@ -102,9 +102,7 @@ def bernoulli_exp(x: Exact, size: int | None = None, *, _source: ByteSource = SY
 def discrete_laplace(scale: Exact, size: None = ..., *, _source: ByteSource = ...) -> int: ...
 @overload
 def discrete_laplace(scale: Exact, size: int, *, _source: ByteSource = ...) -> Integers: ...
-def discrete_laplace(
-    scale: Exact, size: int | None = None, *, _source: ByteSource = SYSTEM
-) -> int | Integers:
+def discrete_laplace(scale: Exact, size: int | None = None, *, _source: ByteSource = SYSTEM) -> int | Integers:
     """Integers with P(x) = (1 - a) / (1 + a) a^|x|, a = exp(-1 / scale), for a rational scale > 0.
 
     [Canonne, Kamath, Steinke 2020, Alg. 2]
@@ -129,9 +127,7 @@ def discrete_laplace(
 def discrete_gaussian(sigma: Exact, size: None = ..., *, _source: ByteSource = ...) -> int: ...
 @overload
 def discrete_gaussian(sigma: Exact, size: int, *, _source: ByteSource = ...) -> Integers: ...
-def discrete_gaussian(
-    sigma: Exact, size: int | None = None, *, _source: ByteSource = SYSTEM
-) -> int | Integers:
+def discrete_gaussian(sigma: Exact, size: int | None = None, *, _source: ByteSource = SYSTEM) -> int | Integers:
     """Integers with P(x) proportional to exp(-x^2 / (2 sigma^2)), for a rational sigma > 0.
 
     [Canonne, Kamath, Steinke 2020, Alg. 3]. Sigmas whose square needs more than about 40 bits (most doubles

@@ -1,5 +1,4 @@
-"""Integer noise for integer answers: the one place where noise meets an answer and its mechanism is named.
-"""
+"""Integer noise for integer answers: the one place where noise meets an answer and its mechanism is named."""
 
 from __future__ import annotations
 
@@ -59,8 +58,7 @@ class Additive:
 
 
 def additive(scale: Exact | None, sigma: Exact | None, prefix: str = "") -> Additive:
-    """The noise that the caller asked for: ``scale`` for Laplace or ``sigma`` for Gaussian, one of the two.
-    """
+    """The noise that the caller asked for: ``scale`` for Laplace or ``sigma`` for Gaussian, one of the two."""
     if (scale is None) == (sigma is None):
         required = "given one of the two: scale for Laplace, sigma for Gaussian"
         raise InvalidArgument(f"{prefix}scale, {prefix}sigma", required, (scale, sigma))

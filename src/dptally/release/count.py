@@ -13,9 +13,7 @@ from dptally.release.released import Released
 __all__ = ["count"]
 
 
-def count(
-    data: object, where: object = None, *, scale: Exact | None = None, sigma: Exact | None = None
-) -> Released:
+def count(data: object, where: object = None, *, scale: Exact | None = None, sigma: Exact | None = None) -> Released:
     """The number of records, or of those where ``where`` is true, with discrete Laplace or Gaussian noise.
 
     One record added, removed or replaced moves a count by at most 1, so the adjacency does not matter. (Under

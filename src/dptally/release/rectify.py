@@ -1,5 +1,4 @@
-"""Clip and rectify: from head Gaussian DP to Gaussian DP, around any algorithm with one number as its output.
-"""
+"""Clip and rectify: from head Gaussian DP to Gaussian DP, around any algorithm with one number as its output."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Randomised response: each answer is made private on its own, and counts are estimated from the answers.
-"""
+"""Randomised response: each answer is made private on its own, and counts are estimated from the answers."""
 
 from __future__ import annotations
 

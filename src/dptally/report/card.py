@@ -81,9 +81,7 @@ class Card:
             )
         for name, items in self._lists():
             body.append(
-                f"<h2>{escape(name)}</h2><ul>"
-                + "".join(f"<li>{escape(item)}</li>" for item in items)
-                + "</ul>"
+                f"<h2>{escape(name)}</h2><ul>" + "".join(f"<li>{escape(item)}</li>" for item in items) + "</ul>"
             )
         page = "\n".join(body)
         return (

@@ -41,9 +41,7 @@ def pyplot() -> Any:
         import matplotlib
     except ImportError:
         raise MissingExtra("matplotlib", "plots") from None
-    headless = sys.platform.startswith("linux") and not (
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )
+    headless = sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     if headless and "MPLBACKEND" not in os.environ and "matplotlib.pyplot" not in sys.modules:
         matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -78,8 +76,6 @@ def saved(ax: Any, path: str | Path, dpi: int = 150) -> Path:
 
 def short(plan: Mechanism, most: int = 70) -> str:
     """The plan as one line for a title."""
-    text = (
-        repr(plan).replace("mechanism=", "").replace(", sensitivity=1.0", "").replace(", sensitivity=1", "")
-    )
+    text = repr(plan).replace("mechanism=", "").replace(", sensitivity=1.0", "").replace(", sensitivity=1", "")
     text = text.replace(", adjacency=ADD_REMOVE", "")
     return text if len(text) <= most else text[: most - 3] + "..."

@@ -14,9 +14,7 @@ from dptally.report.figure import STYLES, axes_or_new, short
 __all__ = ["plot_gdpt"]
 
 
-def plot_gdpt(
-    plan: Mechanism, head: float | None = None, steps: int = 20, points: int = 40, ax: Any = None
-) -> Any:
+def plot_gdpt(plan: Mechanism, head: float | None = None, steps: int = 20, points: int = 40, ax: Any = None) -> Any:
     """G(epsilon) between its staircase bounds G- and G+ on [0, head]; the plan is mu-GDP iff mu covers G.
 
     The head is by default where delta is 1e-6 (or, for a bounded loss, where delta ends).

@@ -32,11 +32,7 @@ def plot_loss(plan: Mechanism, points: int = 400, ax: Any = None) -> Any:
     masses, highest = None, 0.0
     for i, (law, count) in enumerate(parts[:_MOST_PARTS]):
         style = STYLES[i] | {"marker": ""}
-        name = (
-            f"{count} x {type(law).__name__.removesuffix('Law')}"
-            if len(parts) > 1 or count > 1
-            else "density"
-        )
+        name = f"{count} x {type(law).__name__.removesuffix('Law')}" if len(parts) > 1 or count > 1 else "density"
         low, high = _range(law)
         atoms = [(loss, mass) for loss, mass in law.atoms() if low <= loss <= high][:_MOST_ATOMS]
         grid = np.linspace(low, high, points)
@@ -45,9 +41,7 @@ def plot_loss(plan: Mechanism, points: int = 400, ax: Any = None) -> Any:
             ax.plot(grid, density, **style, label=name)
             ax.fill_between(grid, density, color=style["color"], alpha=0.08)
         if atoms:
-            masses = (
-                ax if not density.any() and masses is None and len(parts) == 1 else (masses or ax.twinx())
-            )
+            masses = ax if not density.any() and masses is None and len(parts) == 1 else (masses or ax.twinx())
             shown = masses.stem(
                 *zip(*atoms, strict=True),
                 linefmt="0.3",

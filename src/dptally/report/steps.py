@@ -31,9 +31,7 @@ class StepCurve:
     stop: int | None = None
 
 
-def epsilon_curve(
-    plan: Mechanism, steps: Sequence[int], delta: float, budget: float | None = None
-) -> StepCurve:
+def epsilon_curve(plan: Mechanism, steps: Sequence[int], delta: float, budget: float | None = None) -> StepCurve:
     """Epsilon of n runs of ``plan`` for every n in ``steps``, and where to stop.
 
     The stopping point is exact up to the last of ``steps``: epsilon does not fall with n, so it is found by
@@ -53,9 +51,7 @@ def epsilon_curve(
     return StepCurve(plan, delta, tuple(asked), tuple(epsilons), budget, stop)
 
 
-def _stop(
-    plan: Mechanism, delta: float, budget: float, steps: Sequence[int], epsilons: Sequence[float]
-) -> int | None:
+def _stop(plan: Mechanism, delta: float, budget: float, steps: Sequence[int], epsilons: Sequence[float]) -> int | None:
     within = [n for n, e in zip(steps, epsilons, strict=True) if e <= budget]
     # none of the steps asked for: look before the first of them
     low = within[-1] if within else 0

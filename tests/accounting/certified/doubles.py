@@ -65,9 +65,7 @@ class UniformLaw(Law):
         start, stop = max(epsilon, count * self.low), count * self.high
         x = np.linspace(start, stop, 200_001)
         u = (x - count * self.low) / width
-        density = sum(
-            (-1) ** j * math.comb(count, j) * np.maximum(u - j, 0.0) ** (count - 1) for j in range(count + 1)
-        )
+        density = sum((-1) ** j * math.comb(count, j) * np.maximum(u - j, 0.0) ** (count - 1) for j in range(count + 1))
         values = density / math.factorial(count - 1) / width * -np.expm1(epsilon - x)
         weights = np.ones_like(x)
         weights[1:-1:2], weights[2:-1:2] = 4.0, 2.0

@@ -25,9 +25,7 @@ def laplace_log_delta(t: float, k: int, epsilon: float, digits: int = 0) -> mp.m
             if a <= 0:
                 continue
             # coefficient of w^(k-1) of (w - 1/2)^(k-i-1) (w + 1/2)^(i-1) e^{aw}, w = z + 1/2
-            poly = _product(
-                _binomial_series(mp.mpf(-1) / 2, k - i - 1, k), _binomial_series(mp.mpf(1) / 2, i - 1, k)
-            )
+            poly = _product(_binomial_series(mp.mpf(-1) / 2, k - i - 1, k), _binomial_series(mp.mpf(1) / 2, i - 1, k))
             series = [mp.mpf(1)]
             for n in range(1, k):
                 series.append(series[-1] * a / n)
@@ -42,10 +40,7 @@ def laplace_log_delta(t: float, k: int, epsilon: float, digits: int = 0) -> mp.m
 
 def _binomial_series(c: mp.mpf, power: int, terms: int) -> list[mp.mpf]:
     """Coefficients of (w + c)^power, power >= -1."""
-    return [
-        mp.binomial(power, n) * c ** (power - n) if power >= 0 else (-1) ** n * c ** (-1 - n)
-        for n in range(terms)
-    ]
+    return [mp.binomial(power, n) * c ** (power - n) if power >= 0 else (-1) ** n * c ** (-1 - n) for n in range(terms)]
 
 
 def _product(a: list[mp.mpf], b: list[mp.mpf]) -> list[mp.mpf]:
@@ -118,11 +113,7 @@ def sampled_gaussian_pair(
         # in the gap the second factor falls (add) or is below 1 (remove), and the weight is below its value
         # at one end
         peak = (-(arb(near.mid()) ** 2) / 2).exp() if near > 0 else arb(1)
-        spare = (
-            gap
-            * peak
-            * (log_ratio(acb(near)).real.exp() if remove else one_step(eps + log_ratio(acb(near))).real)
-        )
+        spare = gap * peak * (log_ratio(acb(near)).real.exp() if remove else one_step(eps + log_ratio(acb(near))).real)
         if remove:
             total += acb.integral(beyond, arb(edge.mid()) + gap, arb(60), **options).real
             spare = 4 * spare

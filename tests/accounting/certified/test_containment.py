@@ -337,9 +337,7 @@ def test_lattice_of_different_responses() -> None:
         assert tables.log_outside(high + SHRINK, high + 1.0, exact) > 0
 
 
-def different_responses(
-    parts: list[tuple[float, int]], share: float
-) -> tuple[tuple[float, float], float, Composition]:
+def different_responses(parts: list[tuple[float, int]], share: float) -> tuple[tuple[float, float], float, Composition]:
     """Every outcome of a few responses with their own truth probabilities, counted exactly."""
     with precision(200):
         outcomes = [(arb(1), arb(0))]  # probability under P, loss

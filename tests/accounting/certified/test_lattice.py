@@ -266,22 +266,17 @@ def test_a_response_beside_a_gaussian() -> None:
     low, high = lattice.log_delta(composition, 1.7)
     truth = mp.mpf(0)
     for loss, probability in response_atoms(0.3):
-        truth += probability * mp.exp(
-            mp.mpf(log_gaussian_delta(math.sqrt(0.5), np.array([1.7 - float(loss)]))[0][0])
-        )
+        truth += probability * mp.exp(mp.mpf(log_gaussian_delta(math.sqrt(0.5), np.array([1.7 - float(loss)]))[0][0]))
     assert low - 1e-12 <= float(mp.log(truth)) <= high + 1e-12
     assert high - low < 1e-4
 
 
 def test_mass_at_infinity_is_left_to_the_caller() -> None:
-    composition = Composition.of(
-        [(TwoPointLaw.of_guarantee(0.2, 1e-3), 3), (TwoPointLaw.of_guarantee(0.5, 1e-2), 2)]
-    )
+    composition = Composition.of([(TwoPointLaw.of_guarantee(0.2, 1e-3), 3), (TwoPointLaw.of_guarantee(0.5, 1e-2), 2)])
     bounds = lattice.log_delta(composition, 0.4)
     with mp.workdps(40):
         scaled = [
-            [(x, p * (1 - mp.mpf(d))) for x, p in response_atoms(e)]
-            for e, d in [(0.2, 1e-3)] * 3 + [(0.5, 1e-2)] * 2
+            [(x, p * (1 - mp.mpf(d))) for x, p in response_atoms(e)] for e, d in [(0.2, 1e-3)] * 3 + [(0.5, 1e-2)] * 2
         ]
         assert holds(bounds, atoms_log_delta(scaled, 0.4))
 
@@ -426,9 +421,7 @@ def test_a_lattice_without_end(epsilon: float) -> None:
             total = following
         # the loss of one draw k is (1 - 2k)/8
         losses = {k: mp.mpf(3 - 2 * k) / 8 for k in total}
-        truth = mp.log(
-            mp.fsum(p * -mp.expm1(epsilon - losses[k]) for k, p in total.items() if losses[k] > epsilon)
-        )
+        truth = mp.log(mp.fsum(p * -mp.expm1(epsilon - losses[k]) for k, p in total.items() if losses[k] > epsilon))
     bounds = lattice.log_delta(Composition(((DiscreteGaussianLaw(2.0, 1), 3),)), epsilon)
     assert holds(bounds, truth)
     assert bounds[1] - bounds[0] < 1e-9

@@ -88,10 +88,7 @@ def test_an_uneven_pair_of_values() -> None:
     with mp.workdps(40):
         a, b = mp.mpf(low), mp.mpf(high)
         total = mp.fsum(
-            mp.binomial(12, k)
-            * mp.mpf(0.7) ** k
-            * mp.mpf(0.3) ** (12 - k)
-            * -mp.expm1(1 - (12 - k) * a - k * b)
+            mp.binomial(12, k) * mp.mpf(0.7) ** k * mp.mpf(0.3) ** (12 - k) * -mp.expm1(1 - (12 - k) * a - k * b)
             for k in range(13)
             if (12 - k) * a + k * b > 1
         )
@@ -103,9 +100,7 @@ def test_what_is_not_two_valued_is_declined() -> None:
     two = TwoPointLaw.of_guarantee(0.1)
     assert binomial.two_valued(Composition.of([(three, 3)])) is None
     assert binomial.two_valued(Composition.of([(two, 3), (TwoPointLaw.of_guarantee(0.2), 1)])) is None
-    assert (
-        binomial.two_valued(Composition.of([(AtomicLaw(((-0.1, 0.3), (0.1, 0.4))), 3)])) is None
-    )  # mass is missing
+    assert binomial.two_valued(Composition.of([(AtomicLaw(((-0.1, 0.3), (0.1, 0.4))), 3)])) is None  # mass is missing
     assert binomial.log_delta(Composition.of([(three, 3)]), 0.1) is None
     assert binomial.epsilon(Composition.of([(three, 3)]), -1.0) is None
 

@@ -40,9 +40,7 @@ def log_profile_of(spread: Spread, x: np.ndarray) -> np.ndarray:
 
 def uniform(low: float, high: float, share: float = 1.0) -> UniformLaw:
     """A uniform loss with as much mass as a privacy loss may have: E[exp(-L)] <= 1."""
-    return UniformLaw(
-        low, high, share * min(1.0, (high - low) / (math.exp(-low) - math.exp(-high))) * (1 - 1e-12)
-    )
+    return UniformLaw(low, high, share * min(1.0, (high - low) / (math.exp(-low) - math.exp(-high))) * (1 - 1e-12))
 
 
 laws = st.one_of(
@@ -107,9 +105,7 @@ def test_clipping_negative_masses_would_be_invalid() -> None:
     # the depth of the profile below its chord, as the lower measure takes it
     middle = np.exp(law.log_profile(x[:-1] + 0.5 * step)[0])
     y = np.exp(x)
-    sag = np.maximum(
-        c[:-1] + (c[1:] - c[:-1]) * (np.exp(x[:-1] + 0.5 * step) - y[:-1]) / np.diff(y) - middle, 0.0
-    )
+    sag = np.maximum(c[:-1] + (c[1:] - c[:-1]) * (np.exp(x[:-1] + 0.5 * step) - y[:-1]) / np.diff(y) - middle, 0.0)
     lowered = c.copy()
     lowered[1:-1] -= np.maximum(sag[1:], sag[:-1])
     slopes = np.diff(lowered) / np.diff(y)
@@ -126,9 +122,7 @@ def test_clipping_negative_masses_would_be_invalid() -> None:
 def test_a_law_with_positive_losses_only_is_trimmed_not_gathered() -> None:
     law = UniformLaw(1.0, 2.0, 0.3)
     table = Table.of(law, 1.0, 0.01, 100)
-    below = lower_spread(
-        table
-    )  # the total-mass line m - y is negative there: nothing can be gathered onto it
+    below = lower_spread(table)  # the total-mass line m - y is negative there: nothing can be gathered onto it
     assert below is not None
     x = np.linspace(0.0, 1.95, 100)
     assert np.all(log_profile_of(below, x) <= law.log_profile(x)[1])
@@ -149,20 +143,14 @@ def test_sums_from_the_right_agree_with_plain_sums() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.tuples(st.floats(-2, 2), st.floats(0.01, 1)), min_size=1, max_size=6), st.floats(1e-3, 0.3)
-)
-def test_divided_point_masses_keep_the_mean_and_dominate(
-    points: list[tuple[float, float]], step: float
-) -> None:
+@given(st.lists(st.tuples(st.floats(-2, 2), st.floats(0.01, 1)), min_size=1, max_size=6), st.floats(1e-3, 0.3))
+def test_divided_point_masses_keep_the_mean_and_dominate(points: list[tuple[float, float]], step: float) -> None:
     positions = np.array(sorted(p for p, _ in points))
     masses = np.array([m for _, m in points]) / sum(m for _, m in points)
     spread = point_spread(positions, masses, float(positions[0]) - 0.3 * step, step)
     nodes = spread.offset + step * np.arange(len(spread.masses))
     assert math.isclose(spread.masses.sum(), masses.sum(), rel_tol=1e-13)
-    assert math.isclose(
-        (spread.masses * np.exp(-nodes)).sum(), (masses * np.exp(-positions)).sum(), rel_tol=1e-12
-    )
+    assert math.isclose((spread.masses * np.exp(-nodes)).sum(), (masses * np.exp(-positions)).sum(), rel_tol=1e-12)
     assert spread.blur > 0
     x = np.linspace(-2.1, 2.1, 60)
     plain = (masses * -np.expm1(np.minimum(x[:, None] - positions, 0.0))).sum(axis=1)
@@ -177,7 +165,4 @@ def test_direct_convolution_matches_numpy() -> None:
     assert np.allclose(both.masses, expected, rtol=1e-14)
     assert math.isclose(both.offset, -0.53)
     assert both.blur == b.blur > 0
-    assert (
-        combined([(point_spread(np.array([-40.0, 40.0]), np.array([4e-18, 1.0]), -40.0, 0.5), 20)]).log_beyond
-        > -720
-    )
+    assert combined([(point_spread(np.array([-40.0, 40.0]), np.array([4e-18, 1.0]), -40.0, 0.5), 20)]).log_beyond > -720

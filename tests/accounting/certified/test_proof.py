@@ -72,9 +72,7 @@ def test_one_sampled_step_in_each_direction(epsilon: float) -> None:
     remove, add = dp.dpsgd(0.8, 0.1, 1).directions()
     assert holds(prove_delta([remove], epsilon), one_step_delta(0.8, 0.1, epsilon, "remove"), 1e-12)
     truth = one_step_delta(0.8, 0.1, epsilon, "add")
-    assert holds(prove_delta([add], epsilon), truth, 1e-12) or (
-        truth == 0 and prove_delta([add], epsilon).lower == 0
-    )
+    assert holds(prove_delta([add], epsilon), truth, 1e-12) or (truth == 0 and prove_delta([add], epsilon).lower == 0)
 
 
 @pytest.mark.parametrize(
@@ -92,10 +90,7 @@ def test_dpsgd_in_each_direction(sigma: float, rate: float, steps: int, delta: f
 
 def test_a_mix_of_everything() -> None:
     plan = (
-        20 * dp.Laplace(scale=4.0)
-        + dp.Gaussian(sigma=2.0)
-        + dp.dpsgd(1.5, 0.05, 60)
-        + 5 * dp.RandomizedResponse(0.6)
+        20 * dp.Laplace(scale=4.0) + dp.Gaussian(sigma=2.0) + dp.dpsgd(1.5, 0.05, 60) + 5 * dp.RandomizedResponse(0.6)
     )
     p = arb(0.6)
     for side, composition in zip(("remove", "add"), plan.directions(), strict=True):

@@ -162,9 +162,7 @@ def _stirling(n: Floats) -> Floats:
     small = n < 16
     m = np.where(small, 16.0, n)
     w = 1 / (m * m)
-    tail = (
-        1 / 12 - w * (1 / 360 - w * (1 / 1260 - w * (1 / 1680 - w * (1 / 1188 - w * (691 / 360360)))))
-    ) / m
+    tail = (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w * (1 / 1680 - w * (1 / 1188 - w * (691 / 360360)))))) / m
     x = np.where(small, n, 1.0)
     direct = gammaln(x + 1) - (x + 0.5) * np.log(x) + x - 0.5 * math.log(2 * math.pi)
     return np.where(small, direct, tail)

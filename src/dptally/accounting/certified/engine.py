@@ -95,9 +95,7 @@ def _larger(intervals: list[Interval]) -> Interval:
     return Interval(max(box.lower for box in intervals), widest.upper, widest.method)
 
 
-def _delta(
-    composition: Composition, epsilon: float, floor: float = 0.0, made: list[_Made] | None = None
-) -> Interval:
+def _delta(composition: Composition, epsilon: float, floor: float = 0.0, made: list[_Made] | None = None) -> Interval:
     """Bounds of one direction's delta; a direction that is below ``floor`` need not be sharp."""
     p_low, p_high = infinity_mass(composition)
     if not composition.determined:
@@ -144,9 +142,7 @@ def _log_bounds(x: float) -> tuple[float, float]:
 # -- the finite part of one direction ------------------------------------------------------------------------------
 
 
-def _log_delta(
-    composition: Composition, epsilon: float, floor: float, made: list[_Made]
-) -> tuple[float, float, str]:
+def _log_delta(composition: Composition, epsilon: float, floor: float, made: list[_Made]) -> tuple[float, float, str]:
     """Certified bounds of log E[(1 - e^{eps - L})+; L < inf] and how they were found.
 
     Where the first route fails and Chernoff's bound is below ``floor``, or below every double, that is answer enough.

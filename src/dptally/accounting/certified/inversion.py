@@ -418,9 +418,7 @@ def log_chernoff(table: MomentTable, epsilon: float) -> Floats:
 
 def chernoff_log_delta(composition: Composition, epsilon: float) -> float:
     """The least of :func:`log_chernoff` over the tilts."""
-    table = tabulate(
-        composition.parts, lambda rows: bool(np.argmin(log_chernoff(rows, epsilon)) < len(rows.theta) - 4)
-    )
+    table = tabulate(composition.parts, lambda rows: bool(np.argmin(log_chernoff(rows, epsilon)) < len(rows.theta) - 4))
     return min(0.0, float(log_chernoff(table, epsilon).min())) if len(table.theta) else 0.0
 
 

@@ -87,11 +87,7 @@ class Side:
         if m > 1:
             return -math.inf
         wide = 1.1
-        c = (
-            (2 / math.pi + v / math.pi**2) / (2 * wide)
-            + v / (2 * math.pi)
-            + v / (2 * math.pi**2 * wide * (wide - 1))
-        )
+        c = (2 / math.pi + v / math.pi**2) / (2 * wide) + v / (2 * math.pi) + v / (2 * math.pi**2 * wide * (wide - 1))
         logs = [term.log_bump(at, wide * v) for term in self.terms]
         if self.rest is not None:
             logs.append(
@@ -240,9 +236,7 @@ def _solve(
     return low, max(low, high)
 
 
-def _edge(
-    excess: Callable[[float], float], guess: float, low: float, high: float, reach: float
-) -> float | None:
+def _edge(excess: Callable[[float], float], guess: float, low: float, high: float, reach: float) -> float | None:
     """A point where ``excess`` is negative, next to where it stops being so; expected on the side of ``reach``.
 
     Walks away from the guess until it is, then closes in on the edge. None if it is so nowhere that was tried.
@@ -323,9 +317,7 @@ def _bracket(
         if row.periodic and row.positions[-1] > row.last - 0.5 * step:  # listed as far as it matters
             below: Spread | None = point_spread(row.positions, row.masses, offset, step)
         else:
-            below = lower_spread(table.from_node(before), trimmed=row.trimmed) or lower_spread(
-                table, trimmed=True
-            )
+            below = lower_spread(table.from_node(before), trimmed=row.trimmed) or lower_spread(table, trimmed=True)
         lowers = None if below is None or lowers is None else [*lowers, (below, row.count)]
     if not all(_is_sound(spread) for spread, _ in [*uppers, *(lowers or [])]):
         return None

@@ -31,9 +31,7 @@ class Layout:
     first: float  # lowest point mass, or the loss below which nothing matters
     last: float  # largest finite loss, or the loss above which the profile is below the floor
     trimmed: bool  # losses below ``first`` are likely, but do not matter at the tilt in question
-    periodic: bool = (
-        False  # all of the mass lies on first + base * integer: no step smaller than base is needed
-    )
+    periodic: bool = False  # all of the mass lies on first + base * integer: no step smaller than base is needed
 
     @property
     def length(self) -> float:
@@ -69,9 +67,7 @@ def _layout(law: Law, count: int, log_floor: float, tilt: float) -> Layout:
     lowest = float(positions[0]) if positions.size else 0.0
     bounded = math.isfinite(law.supremum) and math.isfinite(law.infimum)
     if complete and bounded:
-        return Layout(
-            law, count, positions, masses, True, base, lowest, float(positions[-1]), False, base is not None
-        )
+        return Layout(law, count, positions, masses, True, base, lowest, float(positions[-1]), False, base is not None)
     last = law.supremum if math.isfinite(law.supremum) else _right_end(law, log_floor)
     if complete and base is not None:  # a lattice without end: only its likely points are listed
         last = lowest + base * max(1, math.ceil((last - lowest) / base))
@@ -86,9 +82,7 @@ def _spacing(positions: Floats) -> float | None:
     """The common length of the gaps: their mean where they are all equal, to the rounding of the
     positions."""
     even = float(positions[-1] - positions[0]) / (positions.size - 1)
-    if np.max(np.abs(positions[0] + even * np.arange(positions.size) - positions)) <= 1e-14 * np.max(
-        np.abs(positions)
-    ):
+    if np.max(np.abs(positions[0] + even * np.arange(positions.size) - positions)) <= 1e-14 * np.max(np.abs(positions)):
         return even
     return common_length(np.diff(positions))
 

@@ -61,9 +61,7 @@ class _Bins:
         with np.errstate(invalid="ignore", divide="ignore"):
             centre = (table * np.arange(width)).sum(axis=1) / mass
             log_mass = np.log(mass)
-        position: Floats = np.float64(spread.step) * (
-            np.arange(len(mass)) * width + np.where(mass > 0, centre, 0.0)
-        )
+        position: Floats = np.float64(spread.step) * (np.arange(len(mass)) * width + np.where(mass > 0, centre, 0.0))
         log_mass = log_mass - spread.tilt * position + spread.log_factor
         exponents = log_mass + _COARSE[:, None] * position
         top = exponents.max(axis=1, keepdims=True)

@@ -109,9 +109,7 @@ class Term:
     error: float
     slack: float
     size: int  # nodes of the transform
-    values: (
-        Floats | None
-    )  # the tilted masses themselves, each within ``value_error``, where they were asked for
+    values: Floats | None  # the tilted masses themselves, each within ``value_error``, where they were asked for
     value_error: float
 
     def log_bump(self, epsilon: float, variance: float) -> float:
@@ -127,9 +125,7 @@ class Term:
         index = np.arange(first, last + 1)
         d = self.step * index - epsilon
         weights = np.exp(-d * d / (2 * variance) - pull * d)
-        near = float((self.values[index - self.start] * weights).sum()) + self.value_error * float(
-            weights.sum()
-        )
+        near = float((self.values[index - self.start] * weights).sum()) + self.value_error * float(weights.sum())
         far = math.exp(pull * reach - reach * reach / (2 * variance))  # beyond the reach, all of the mass
         return scale + math.log(max(near, 0.0) + far + self.error * math.exp(most)) + self.slack + 1e-9
 
@@ -186,18 +182,14 @@ def convolve(
     pieces = [factor.pieces() for factor in factors]
     tilted = [(light.tilted(theta), heavy.tilted(theta) if heavy else None) for light, heavy in pieces]
     counts = [factor.count for factor in factors]
-    weights = _Weights.of(
-        [t[0][1] for t in tilted], [t[1][1] if t[1] else -math.inf for t in tilted], counts, jumps
-    )
+    weights = _Weights.of([t[0][1] for t in tilted], [t[1][1] if t[1] else -math.inf for t in tilted], counts, jumps)
     if weights is None:
         return None
     window = _window(factors, pieces, jumps, theta, weights.log_mass, epsilon, tilts, most)
     start, size, outside = window
     if size > limit:
         return None
-    gamma = EPS * (
-        4 * math.log2(size) + 4
-    )  # error of one transform, relative to the sum of the inputs (section 5)
+    gamma = EPS * (4 * math.log2(size) + 4)  # error of one transform, relative to the sum of the inputs (section 5)
     total = _coefficient(factors, tilted, weights, jumps, size, gamma)
     values = np.fft.irfft(total.value, size)
     values = np.roll(values, -(start % size))
@@ -212,8 +204,7 @@ def convolve(
     summing = profile_error(size, step, theta)
     negative = float(np.maximum(-values, 0.0).sum()) * peak
     relative = max(
-        max(t[0][2], t[1][2] if t[1] else 0.0) + f.spread.mass_error
-        for t, f in zip(tilted, factors, strict=True)
+        max(t[0][2], t[1][2] if t[1] else 0.0) + f.spread.mass_error for t, f in zip(tilted, factors, strict=True)
     )
     scale = weights.size + abs(weights.log_mass) + 8 + theta * step * (abs(start) + size)
     slack = 2 * (sum(counts) * relative + 4 * EPS * scale + summing)
@@ -349,9 +340,7 @@ def _coefficient(
             jump = _transform(heavy[0], factor.cut, size, gamma) if heavy and ratio > 0 else None
             for k in range(1, jumps + 1):
                 ways = math.comb(factor.count, k) * ratio**k if k <= factor.count else 0.0
-                own.append(
-                    base.power(factor.count - k) * jump.power(k).scaled(ways) if jump and ways > 0 else None
-                )
+                own.append(base.power(factor.count - k) * jump.power(k).scaled(ways) if jump and ways > 0 else None)
         series = own if series is None else _product(series, own)
     assert series is not None
     whole = series[jumps]
@@ -463,9 +452,7 @@ def _payoff_weighted(error: Floats, size: int, step: float, theta: float, room: 
     return 2 * float((error * kernel).sum()) / size
 
 
-def _backward(
-    transform: Complexes, values: Floats, size: int, step: float, theta: float, peak: float
-) -> float:
+def _backward(transform: Complexes, values: Floats, size: int, step: float, theta: float, peak: float) -> float:
     """What an inverse transform of relative error 1 could do to the sum with the payoff: the smaller of a
     maximum and a Euclidean norm bound."""
     total = 1 / (step * theta * (1 + theta)) + peak  # sum of the payoff over the nodes

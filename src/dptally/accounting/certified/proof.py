@@ -123,9 +123,7 @@ def _confirmed(holds: Callable[[float], bool], inner: float, outer: float, digit
         if tried != start and holds(tried):
             return tried
         distance *= 2
-    raise Unanswerable(
-        "the balls could not confirm an epsilon near the floating-point answer: ask for fewer digits"
-    )
+    raise Unanswerable("the balls could not confirm an epsilon near the floating-point answer: ask for fewer digits")
 
 
 def _infinity_mass(losses: Sequence[BallLoss]) -> Ball:
@@ -137,9 +135,7 @@ def _infinity_mass(losses: Sequence[BallLoss]) -> Ball:
     return 1 - survive
 
 
-def _enclosure(
-    losses: Sequence[BallLoss], composition: Composition, epsilon: float, digits: int
-) -> Enclosure:
+def _enclosure(losses: Sequence[BallLoss], composition: Composition, epsilon: float, digits: int) -> Enclosure:
     """A closed form where one exists, else the contour sum; repeated with more digits where the floats
     misjudged.
     """
@@ -206,9 +202,7 @@ def _ball_loss(law: Law, count: int) -> BallLoss:
         case ["variance"]:
             return GaussianBall(value["variance"], count)
         case ["infinity_mass", "loss", "loss_lower", "mass", "zero"]:
-            return TwoPointBall(
-                value["loss"], value["loss_lower"], value["zero"], value["infinity_mass"], count
-            )
+            return TwoPointBall(value["loss"], value["loss_lower"], value["zero"], value["infinity_mass"], count)
         case ["reach", "reach_lower"]:
             return LaplaceBall(value["reach"], value["reach_lower"], count)
         case ["rate", "side", "sigma"] if isinstance(value["side"], Enum):

@@ -44,9 +44,7 @@ class Contour:
     log_tolerance: float
 
     @classmethod
-    def through(
-        cls, losses: Sequence[BallLoss], composition: Composition, epsilon: float, digits: int
-    ) -> Contour:
+    def through(cls, losses: Sequence[BallLoss], composition: Composition, epsilon: float, digits: int) -> Contour:
         theta, period, nodes, log_tolerance, tables = _choose(composition, epsilon, digits)
         # two tables of rotations of sqrt(nodes) rows lose about half a bit for each
         bits = int(-log_tolerance / math.log(2) + 2 * math.sqrt(nodes)) + _GUARD_BITS
@@ -87,13 +85,9 @@ class Contour:
         total = arb(0)
         for table in self.tables:
             tilts, logs = table.tilts, table.logs(t, x, p)
-            good = np.nonzero(logs < self.log_tolerance - 3)[
-                0
-            ]  # the nearest good one: far tilts cost many nodes
+            good = np.nonzero(logs < self.log_tolerance - 3)[0]  # the nearest good one: far tilts cost many nodes
             s = arb(float(tilts[int(good[0]) if good.size else int(np.argmin(logs))]))
-            moment = (
-                sum((loss.count * loss.log_moment(s) for loss in self.losses), arb(0)) if s > 0 else arb(0)
-            )
+            moment = sum((loss.count * loss.log_moment(s) for loss in self.losses), arb(0)) if s > 0 else arb(0)
             gap = abs(s - self.theta) * self.period
             total += (moment - self.log_scale - (s - self.theta) * epsilon - gap).exp() / (1 - (-gap).exp())
         return total.upper()
@@ -174,9 +168,7 @@ def _choose(composition: Composition, epsilon: float, digits: int) -> Choice:
         + theta**-2
         + (1 + theta) ** -2
     )
-    log_tolerance = (
-        -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread) - digits * math.log(10)
-    )
+    log_tolerance = -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread) - digits * math.log(10)
     period = 6 * math.sqrt(spread)
     tables = _Tilts.beside(composition, theta, rising=True), _Tilts.beside(composition, theta, rising=False)
     for table in tables:

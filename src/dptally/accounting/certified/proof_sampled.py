@@ -97,9 +97,7 @@ class SampledGaussianBall(BallLoss):
         with working(64):
             squares = [(abs(value) ** 2).upper() for value in self._grid(theta, width, cells, u, _COARSE)]
             bump = _variance(self, theta) * width**2 / 4
-            return [
-                ((a.max(b) + bump).min(arb(1)).sqrt() ** self.count).upper() for a, b in pairwise(squares)
-            ]
+            return [((a.max(b) + bump).min(arb(1)).sqrt() ** self.count).upper() for a, b in pairwise(squares)]
 
     def beyond(self, theta: Ball, u: Ball) -> tuple[Ball, Ball]:
         """|phi(u)| <= 1 - p + V/u: p the tilted mass of a half line t > t0, V the total variation of its
@@ -213,9 +211,7 @@ def _strip(rate: float, sigma: float, r: float, reach: float, want: float) -> tu
     log_a = np.logaddexp(math.log1p(-rate), w)
     share = np.exp(w - log_a)
     turn = np.arctan2(share * np.sin(angle), 1 - share + share * np.cos(angle))
-    shrink = 0.5 * np.log(
-        np.maximum(1 - 2 * share * (1 - share) * (1 - np.cos(angle)), np.cos(angle / 2) ** 2)
-    )
+    shrink = 0.5 * np.log(np.maximum(1 - 2 * share * (1 - share) * (1 - np.cos(angle)), np.cos(angle / 2) ** 2))
     plain = r * log_a - 0.5 * t * t
     growth = np.logaddexp.reduce(plain + min(r, 0.0) * shrink + reach * turn, axis=1)
     height = sigma * angle[:, 0]
@@ -236,9 +232,7 @@ def _growth(rate: float, sigma: float, power: Ball, height: float, reach: float,
         s, q, b = arb(sigma), arb(rate), arb(height) / arb(sigma)
         r, u, cos, sin = float(power), arb(reach), b.cos(), b.sin()
         negative = min(r, 0.0) < 0
-        need = want + max(0.0, -r) * -math.log(
-            math.cos(float(b) / 2)
-        )  # so that the ends, times ``worst``, vanish
+        need = want + max(0.0, -r) * -math.log(math.cos(float(b) / 2))  # so that the ends, times ``worst``, vanish
         left, width = _range(rate, sigma, r, need)[0], 0.05 * min(1.0, sigma)
         cells = math.ceil((_range(rate, sigma, r, need + reach * float(b))[1] - left) / width)
         total, worst = arb(0), ((b / 2).cos() ** power if negative else arb(1))

@@ -262,9 +262,7 @@ def upper_spread(table: Table) -> Spread:
     wanted[-1] = log_top
     need = wanted > -math.inf
     lack = float(np.max(wanted[need] - have[need]))
-    error = profile_error(cells + 1, step, tilt) + EPS * (
-        8 + float(np.max(np.abs(wanted[need]))) + 2 * tilt * x[-1]
-    )
+    error = profile_error(cells + 1, step, tilt) + EPS * (8 + float(np.max(np.abs(wanted[need]))) + 2 * tilt * x[-1])
     return Spread(table.offset, step, masses, tilt, max(lack, -1.0) + error, beyond, shift=table.shift)
 
 
@@ -285,9 +283,7 @@ def lower_spread(table: Table, *, trimmed: bool = False) -> Spread | None:
     lowered = np.zeros(cells + 1)
     lowered[:-1] = depth
     alive = np.where(view.base > -math.inf, view.base, -1e4)
-    lowered[1:-1] = np.maximum(
-        lowered[1:-1], depth[:-1] * np.exp(np.clip(alive[:-2] - alive[1:-1], -700, 700))
-    )
+    lowered[1:-1] = np.maximum(lowered[1:-1], depth[:-1] * np.exp(np.clip(alive[:-2] - alive[1:-1], -700, 700)))
     if not trimmed and cells > 1:
         lowered[:2] = 0.0, depth[1]
     # C less its value at the last node is convex, below C, and ends at zero
@@ -332,10 +328,7 @@ def _total_mass_line(table: Table) -> tuple[float, float]:
 def _first_secant(table: Table) -> tuple[float, float]:
     """(log of the secant of the first subcell carried on to y = 0, log C at node 0), rounded down."""
     part = math.expm1(table.step / SUBCELLS)
-    fall = (
-        -math.expm1(min(float(table.upper[1] - table.lower[0]), 0.0)) * (1 - 8 * table.shift / part)
-        - 16 * EPS
-    )
+    fall = -math.expm1(min(float(table.upper[1] - table.lower[0]), 0.0)) * (1 - 8 * table.shift / part) - 16 * EPS
     return float(table.lower[0]) + math.log1p(max(fall, 0.0) / part) - 8 * EPS, float(table.lower[0])
 
 
@@ -464,9 +457,7 @@ class _Cells:
             if k < cells * m:
                 fall_left[k // m, k % m] += mass / y[k % m + 1] / math.exp(ref[k // m, 0])
             if k > 0:
-                fall_right[(k - 1) // m, (k - 1) % m] -= (
-                    mass / y[(k - 1) % m + 2] / math.exp(ref[(k - 1) // m, 0])
-                )
+                fall_right[(k - 1) // m, (k - 1) % m] -= mass / y[(k - 1) % m + 2] / math.exp(ref[(k - 1) // m, 0])
         width = rise[1 : m + 1]
         left = low[:, 2 : m + 2] - fall_right * width
         right = low[:, 1 : m + 1] + fall_left * width
@@ -499,9 +490,7 @@ class _Cells:
             self.right[rows],
         )
         with np.errstate(divide="ignore", invalid="ignore"):
-            a = ((low_right - line[:, 1:]) - (left - line[:, :-1])) / (
-                (low_left - left) + (low_right - right)
-            )
+            a = ((low_right - line[:, 1:]) - (left - line[:, :-1])) / ((low_left - left) + (low_right - right))
             a = np.clip(np.where(np.isfinite(a), a, 0.5), 0.0, 1.0)
             a = np.where(right < 0, np.minimum(a, low_right / (low_right - right) * (1 - 4 * EPS)), a)
         return a * low_left + (1 - a) * left, a * right + (1 - a) * low_right
@@ -524,9 +513,7 @@ class _Cells:
             meet = (low[:-1] - left) / ((low[:-1] - left) + (low[1:] - right))
         meet = np.clip(np.where(np.isfinite(meet), meet, 0.5), 0.0, 1.0)
         at = np.append(self.part[:-1] + meet * np.diff(self.part), self.part[1:])
-        height = np.append(
-            np.maximum(low[:-1] + meet * (right - low[:-1]), left + meet * (low[1:] - left)), low[1:]
-        )
+        height = np.append(np.maximum(low[:-1] + meet * (right - low[:-1]), left + meet * (low[1:] - left)), low[1:])
         clear = at > 1e-9
         stop = start + float(np.min((height[clear] - start) / at[clear]))
         with np.errstate(divide="ignore"):
@@ -541,9 +528,7 @@ class _Cells:
             j = end - 1
             line = self._line(np.exp(np.minimum(curve[j : j + 1] - self.base[j], 0.0)), np.zeros(1))
             start, stop = self.floor(line, slice(j, j + 1))
-            scale = float(
-                min(1.0, np.min(start / line[:, :-1]), np.min(stop[:, :-1] / line[:, 1:-1], initial=1.0))
-            )
+            scale = float(min(1.0, np.min(start / line[:, :-1]), np.min(stop[:, :-1] / line[:, 1:-1], initial=1.0)))
             if scale > 0.5:
                 curve[j] += math.log(scale)
                 break
