@@ -15,6 +15,7 @@ test: lint types imports unit
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests benchmarks papers
+	$(BIN)/ruff format --check src tests benchmarks papers docs examples
 types: $(VENV)/.dev
 	$(BIN)/mypy
 imports: $(VENV)/.dev
