@@ -131,7 +131,7 @@ class Law(ABC):
         return None
 
     def reverse(self) -> Law | None:
-        """The law of the same pair in the other direction, both without mass at infinity; None where it is not known."""
+        """The law of the same pair in the other direction, both without mass at infinity; None if not known."""
         return None
 
     def spread(self, low: float, step: float, number: int) -> Spread | None:

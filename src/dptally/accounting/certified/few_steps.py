@@ -271,7 +271,7 @@ def _refined(theta: Floats, bound: Floats, i: int) -> float:
 
 
 def _moments(mass: Floats, low: float, step: float, theta: Floats) -> Floats:
-    """log of the sum of mass e^{theta x}, from bins of points: good enough to choose a tilt, and rounded up to bound."""
+    """log of the sum of mass e^{theta x}, from bins of points: good enough to choose a tilt, rounded up."""
     bins = max(1, len(mass) // 512)
     edges = np.arange(0, len(mass), bins)
     binned = np.add.reduceat(mass, edges)
