@@ -2,8 +2,11 @@
 
 One function tells everything, the log-moment K(t) = log E_P[exp(t L); L < inf]. It adds under composition, and every
 framework is a view of it. The loss may be infinite with probability ``infinity_mass``; K, the atoms, the density and
-the
-profile below speak of the finite losses only (an unnormalised measure of total mass 1 - infinity_mass).
+the profile below speak of the finite losses only (an unnormalised measure of total mass 1 - infinity_mass).
+
+What enters both ends of an answer is an interval: ``supremum_interval``, ``infimum_interval`` and
+``infinity_mass_interval`` hold the exact numbers of the declared mechanism, made with directed rounding or from exact
+rationals. A law that states only ``supremum``, ``infimum`` and ``infinity_mass`` is read as exact.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.errors import Unanswerable
+from dptally.interval import Interval
 from dptally.law.characteristic import Band, Characteristic, Edge, MomentTable
 from dptally.law.spread import Spread
 
@@ -56,8 +60,13 @@ class Law(ABC):
 
     @property
     def infinity_mass(self) -> float:
-        """P(L = +inf), exactly as declared."""
+        """P(L = +inf), rounded up."""
         return 0.0
+
+    @property
+    def infinity_mass_interval(self) -> Interval:
+        """Bounds of P(L = +inf); the float read as exact unless the law says otherwise."""
+        return Interval(self.infinity_mass, self.infinity_mass)
 
     @property
     @abstractmethod
@@ -68,6 +77,20 @@ class Law(ABC):
     @abstractmethod
     def infimum(self) -> float:
         """The essential infimum of the losses (-inf if unbounded), rounded down."""
+
+    @property
+    def supremum_interval(self) -> Interval:
+        """Bounds of the supremum, ``supremum`` being the upper one; the float read as exact unless the law says
+        otherwise.
+        """
+        return Interval(self.supremum, self.supremum)
+
+    @property
+    def infimum_interval(self) -> Interval:
+        """Bounds of the infimum, ``infimum`` being the lower one; the float read as exact unless the law says
+        otherwise.
+        """
+        return Interval(self.infimum, self.infimum)
 
     @abstractmethod
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dptally.checks import Floats
+from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.characteristic import Characteristic, Complexes, MomentTable
 from dptally.law.law import Numbers
@@ -138,6 +139,14 @@ class LaplaceLaw(Law):
     @property
     def infimum(self) -> float:
         return -self.reach
+
+    @property
+    def supremum_interval(self) -> Interval:
+        return Interval(self.reach_lower, self.reach)
+
+    @property
+    def infimum_interval(self) -> Interval:
+        return Interval(-self.reach, -self.reach_lower)
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """log(1 - exp((eps - r)/2)) for |eps| < r, log(1 - exp(eps)) below, -inf above: increasing in r, so

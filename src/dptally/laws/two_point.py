@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from dptally.checks import Floats
+from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
@@ -101,6 +102,14 @@ class TwoPointLaw(Law):
     @property
     def infimum(self) -> float:
         return -self.loss
+
+    @property
+    def supremum_interval(self) -> Interval:
+        return Interval(self.loss_lower, self.loss)
+
+    @property
+    def infimum_interval(self) -> Interval:
+        return Interval(-self.loss, -self.loss_lower)
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """w (1 - e^{eps - l}) for 0 <= eps < l, plus zero (1 - e^eps) for -l < eps < 0; (1 - infinity)(1 -

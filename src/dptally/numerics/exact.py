@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 
 __all__ = ["between", "quotient"]
+
+_LARGEST = sys.float_info.max
 
 
 def between(value: Fraction) -> tuple[float, float]:
     """The closest doubles with lower <= value <= upper; equal where the value is a double.
 
+    Beyond the largest double lies infinity, which is a bound too.
+
     >>> between(Fraction(1, 2)), between(Fraction(1, 20))[1]
     ((0.5, 0.5), 0.05)
     """
+    if abs(value) > _LARGEST:
+        return (_LARGEST, math.inf) if value > 0 else (-math.inf, -_LARGEST)
     nearest = float(value)
     exact = Fraction(nearest)
     if exact == value:
