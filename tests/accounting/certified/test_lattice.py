@@ -324,11 +324,6 @@ def test_nothing_to_ask() -> None:
     assert low == high == 0.0
 
 
-def test_the_method_is_named() -> None:
-    assert lattice.method(laplace(1.0, 2)) == "tilted lattice"
-    assert lattice.method(Composition.of([(TwoPointLaw.of_guarantee(0.1), 7)])) == "binomial sum"
-
-
 def test_common_lengths_and_steps() -> None:
     assert common_length([0.4, 0.6]) == pytest.approx(0.2)
     assert common_length([0.4, 0.4 * math.sqrt(2)]) is None

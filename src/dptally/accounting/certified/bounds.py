@@ -74,9 +74,7 @@ def intersection(one: tuple[float, float], other: tuple[float, float], what: str
     if low <= high:
         return Ends(low, high)
     warnings.warn(
-        Contradiction(
-            f"certified intervals [{one[0]!r}, {one[1]!r}] and [{other[0]!r}, {other[1]!r}] disjoint: {what}"
-        ),
+        Contradiction(f"disjoint certified intervals {tuple(one)!r} and {tuple(other)!r} of {what}"),
         stacklevel=3,
     )
     return Ends(min(one[0], other[0]), max(one[1], other[1]))

@@ -533,7 +533,7 @@ def _block(
     if main is None or number * sum(char.size for char, _ in main) > MOST_WORK:
         return {}
     rows = _sampled(main, step, number)
-    answers = {}
+    answers: dict[int, tuple[float, float]] = {}
     for count in counts:
         at_count = _Contour.at(at, count / middle)
         contour = _assemble(

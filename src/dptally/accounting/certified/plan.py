@@ -133,7 +133,7 @@ class Plan:
         """A lower bound of eps from steps that all lose nearly the most they can; 0 where losses are unbounded.
 
         For x below the largest loss s of a step, p(x) = P(L > x) >= delta_1(x) / (1 - e^{x - s}); so with X the sum of
-        the x, delta(eps) >= prod p(x) (1 - e^{eps - X}), which exceeds the target up to X + log(1 - target / prod p(x)).
+        the x, delta(eps) >= prod p(x) (1 - e^{eps - X}), which exceeds the target below X + log(1 - target / prod p).
         """
         parts = self.parts
         boxes = [law.supremum_interval for law, _ in parts]

@@ -4,8 +4,9 @@ With S replaced by its complement, sup P(S) - e^eps Q(S) = 1 - e^eps + e^eps sup
 
     delta_{P,Q}(eps) = e^eps delta_{Q,P}(-eps) - (e^eps - 1).
 
-Rare large losses of one direction are rare very negative losses of the other, which do not affect the tilted integral: one contour
-does. The difference costs eps / delta in accuracy, so this is for eps not far above delta: next to the total variation.
+Rare large losses of one direction are rare very negative losses of the other, which do not affect the tilted integral:
+one contour does. The difference costs eps / delta in accuracy, so this is for eps not far above delta: next to the
+total variation.
 """
 
 from __future__ import annotations

@@ -141,6 +141,7 @@ class TotalVariation(_EndsOnly):
     sharp = 0.0
 
     def applies(self, plan: Plan) -> bool:
+        del plan
         return True
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
