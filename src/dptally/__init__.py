@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _HOME = {
     # values and errors
     "Interval": "interval",
+    "IntervalArray": "interval",
     "DptallyError": "errors",
     "InvalidArgument": "errors",
     "InvalidType": "errors",

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from dptally.checks import Floats
 from dptally.law import Law
+from dptally.law.characteristic import Characteristic
 from dptally.law.law import Numbers
 from dptally.laws.quadrature.losses import LossNodes, divergence
+from dptally.laws.quadrature.tilted import tilted_nodes
 from dptally.numerics.rounding import EPS, up
 
 __all__ = ["AtomicLaw", "log_atomic_profile", "scaled_profile"]
 
 _BLOCK = 64
+_MOST_NODES = 1 << 12  # atoms of one law on a contour
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,7 @@ class AtomicLaw(Law):
     mass_at_infinity: float = 0.0
     excess: float = 0.0
     loss_excess: float = 0.0
+    has_characteristic: ClassVar[bool] = True
     cited: str = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
 
     @property
@@ -43,6 +48,22 @@ class AtomicLaw(Law):
         if not self.points:
             return np.full(t.shape, -np.inf, dtype=np.result_type(t.dtype, np.float64))
         return self._nodes().log_moment(np.atleast_1d(t).ravel()).reshape(t.shape)
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+        """The atoms are the nodes, for every u."""
+        del reach, log_tolerance
+        if not self.points or len(self.points) > _MOST_NODES:
+            return None
+        loss, mass = self.columns()
+        size = max(abs(self.points[0][0]), abs(self.points[-1][0]), 1e-300)
+        return tilted_nodes(
+            loss,
+            mass,
+            theta,
+            loss_error=self.loss_excess / size + EPS,
+            mass_error=self.excess + 4 * EPS,
+            missing=self.mass_at_infinity,
+        )
 
     def _nodes(self) -> LossNodes:
         loss, mass = self.columns()

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from dptally.accounting import renyi
-from dptally.accounting.certified import inversion
+from dptally.accounting.certified import inversion, many
 from dptally.accounting.certified.bounds import BoundedProfile, Ends, LogBounds, LogTarget, intersection, log_interval
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.route import Route, Trail, Visit, answers_of, bounds_at
@@ -20,7 +22,16 @@ from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.numerics.rounding import down, up
 
-__all__ = ["delta_interval", "delta_profile", "epsilon_curve", "epsilon_interval", "walk_delta", "walk_epsilon"]
+__all__ = [
+    "delta_interval",
+    "delta_intervals",
+    "delta_profile",
+    "epsilon_curve",
+    "epsilon_interval",
+    "epsilon_intervals",
+    "walk_delta",
+    "walk_epsilon",
+]
 
 _LOG_LEAST = -746.0  # below the log of the least double
 _Made = list[tuple[Route, BoundedProfile]]
@@ -68,6 +79,53 @@ def epsilon_curve(directions: Sequence[Composition], counts: Sequence[int], delt
     return out
 
 
+def epsilon_intervals(directions: Sequence[Composition], deltas: Sequence[float]) -> list[Interval]:
+    """:func:`epsilon_interval` at each delta; neighbouring deltas share their work."""
+    boxes: list[dict[int, Interval]] = []
+    for composition in directions:
+        asked = [i for i, delta in enumerate(deltas) if 0 < delta < 1] if _shares(composition) else []
+        bounds = np.array([log_interval(deltas[i]) for i in asked]).reshape(-1, 2)
+        lower, upper = many.epsilons_by_contours(composition, bounds[:, 0], bounds[:, 1])
+        boxes.append({i: Interval(a, b, "inversion") for i, a, b in zip(asked, lower, upper, strict=True) if b >= a})
+    return [
+        _larger(
+            [
+                found[i]
+                if i in found
+                else _epsilon(composition, delta, max((f[i].lower for f in boxes if i in f), default=0.0))
+                for composition, found in zip(directions, boxes, strict=True)
+            ]
+        )
+        for i, delta in enumerate(deltas)
+    ]
+
+
+def delta_intervals(directions: Sequence[Composition], epsilons: Sequence[float]) -> list[Interval]:
+    """:func:`delta_interval` at each epsilon; neighbouring epsilons share their work."""
+    boxes: list[dict[int, Interval]] = []
+    profiles: list[_Made] = [[] for _ in directions]
+    for composition in directions:
+        logs = (np.full(len(epsilons), np.nan),) * 2
+        if _shares(composition):
+            logs = many.deltas_by_contours(composition, np.array(epsilons, dtype=np.float64))
+        found = {i: (float(a), float(b)) for i, (a, b) in enumerate(zip(*logs, strict=True)) if b >= a}
+        boxes.append({i: _with_mass(composition, a, b, "inversion") for i, (a, b) in found.items()})
+    return [
+        _larger(
+            [
+                found[i] if i in found else _delta(composition, epsilon, 0.0, made)
+                for composition, found, made in zip(directions, boxes, profiles, strict=True)
+            ]
+        )
+        for i, epsilon in enumerate(epsilons)
+    ]
+
+
+def _shares(composition: Composition) -> bool:
+    """Whether contours may answer many questions at once: smooth finite losses, all of the mass."""
+    return bool(composition.parts) and composition.determined and composition.infinity_mass_interval.upper == 0
+
+
 def _larger(intervals: list[Interval]) -> Interval:
     """The maximum of the unknown truths lies between the largest lower and the largest upper end."""
     if not intervals:
@@ -88,9 +146,15 @@ def _delta(composition: Composition, epsilon: float, floor: float, made: _Made) 
     plan = Plan(composition, max(0.0, floor - mass.upper))
     trail: Trail = []
     low, high, _ = walk_delta(plan, epsilon, trail, made)
+    return _with_mass(composition, low, high, _method(trail))
+
+
+def _with_mass(composition: Composition, low: float, high: float, method: str) -> Interval:
+    """Bounds of delta from those of the log of its finite part."""
+    mass = composition.infinity_mass_interval
     lower = down(mass.lower + (down(math.exp(low), 4) if low > -740 else 0.0)) if low > -math.inf else mass.lower
     upper = up(mass.upper + up(math.exp(high), 4)) if high > -math.inf else mass.upper
-    return Interval(min(1.0, max(0.0, lower, mass.lower)), min(1.0, upper), _method(trail))
+    return Interval(min(1.0, max(0.0, lower, mass.lower)), min(1.0, upper), method)
 
 
 def _epsilon(composition: Composition, delta: float, floor: float) -> Interval:

@@ -216,7 +216,9 @@ def _solve(
     top = high if math.isfinite(high) else 1e12
     reach = max(1e-4 * guess, 0.1 * bracket.step)
     enough = _edge(lambda e: bracket.log_upper(e) - target[0], guess, low, top, reach)
-    short = _edge(lambda e: target[1] - bracket.log_lower(e), guess, low, top, -reach)
+    # the lower end lies next to the upper one: a walk from a poor guess may step over the window of the terms
+    start = guess if enough is None else enough
+    short = _edge(lambda e: target[1] - bracket.log_lower(e), start, low, top, -reach)
     high = high if enough is None else min(high, enough)
     low = low if short is None else max(low, short)
     return low, max(low, high)
