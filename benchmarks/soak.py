@@ -38,7 +38,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import dptally as dp
 import truth
-from dptally.accounting.certified import binomial, engine, few_steps, inversion, lattice, smoothing
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import smoothed as smoothing
+from dptally.accounting.certified.lattice import binomial
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.routes import ROUTES
 from dptally.law import Composition

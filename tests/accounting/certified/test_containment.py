@@ -16,7 +16,11 @@ import tables
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import binomial, engine, few_steps, inversion, lattice
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import binomial
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.routes import ROUTES
 from dptally.interval import Interval

@@ -14,8 +14,9 @@ import tables
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import inversion, jumps
-from dptally.accounting.certified.jumps import JumpSum
+from dptally.accounting.certified.big_jump import plan as jumps
+from dptally.accounting.certified.big_jump.plan import JumpSum
+from dptally.accounting.certified.contour import inversion
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition

@@ -15,7 +15,10 @@ import tables
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import binomial, few_steps, inversion, lattice
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import binomial
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.route import bounds_at
 from dptally.law import Composition
 from truth import approx_delta, laplace_delta, randomized_response_delta

@@ -12,7 +12,10 @@ import os
 import pytest
 
 import dptally as dp
-from dptally.accounting.certified import engine, inversion, jumps, lattice
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.big_jump import plan as jumps
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.routes import ROUTES
 from dptally.law import Composition

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 import tables
 
-from dptally.accounting.certified import reversal
+from dptally.accounting.certified.contour import swapped as reversal
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition

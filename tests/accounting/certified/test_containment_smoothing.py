@@ -15,7 +15,7 @@ import pytest
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import smoothing
+from dptally.accounting.certified.contour import smoothed as smoothing
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.solve import epsilon_ends
 from truth import ball, laplace_delta

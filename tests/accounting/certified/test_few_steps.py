@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from flint import arb
 
-from dptally.accounting.certified import few_steps, inversion
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction

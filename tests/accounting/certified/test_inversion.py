@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from flint import acb, arb
 
-from dptally.accounting.certified import inversion, lattice
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 from flint import arb
 
-from dptally.accounting.certified import closed, few_steps, inversion, jump_far, jump_term, jumps, lattice
+from dptally.accounting.certified import closed
+from dptally.accounting.certified.big_jump import contour as jump_term
+from dptally.accounting.certified.big_jump import decisive as jump_far
+from dptally.accounting.certified.big_jump import plan as jumps
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction

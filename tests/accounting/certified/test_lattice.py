@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lattice_truths import atoms_log_delta, laplace_log_delta, response_atoms, sampled_gaussian_pair
 
-from dptally.accounting.certified import lattice
-from dptally.accounting.certified.lattice_grid import common_length, layouts, step_for
-from dptally.accounting.certified.lattice_plan import TILTS, Outline
-from dptally.accounting.certified.lattice_terms import Factor, convolve
-from dptally.accounting.certified.spread import Spread, Table, point_spread, upper_spread
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice.convolve import Factor, convolve
+from dptally.accounting.certified.lattice.grid import common_length, layouts, step_for
+from dptally.accounting.certified.lattice.measure import Spread, Table, point_spread, upper_spread
+from dptally.accounting.certified.lattice.plan import TILTS, Outline
 from dptally.errors import Unanswerable
 from dptally.law import Composition, Law
 from dptally.law.adjacency import Direction

@@ -11,7 +11,8 @@ import pytest
 from scipy.special import expit, log_ndtr, ndtr
 
 import dptally as dp
-from dptally.accounting.certified import engine, inversion
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import inversion
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction

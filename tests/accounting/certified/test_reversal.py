@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import dptally as dp
-from dptally.accounting.certified import engine, reversal
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import swapped as reversal
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction

@@ -11,7 +11,9 @@ import pytest
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import engine, lattice, smoothing
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import smoothed as smoothing
+from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dptally.accounting import renyi
-from dptally.accounting.certified import inversion, many
 from dptally.accounting.certified.bounds import BoundedProfile, Ends, LogBounds, LogTarget, intersection, log_interval
+from dptally.accounting.certified.contour import inversion, many
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.route import Route, Trail, Visit, answers_of, bounds_at
 from dptally.accounting.certified.routes import in_order

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from dptally.accounting import renyi
-from dptally.accounting.certified import inversion, jumps
+from dptally.accounting.certified.big_jump import plan as jumps
+from dptally.accounting.certified.contour import inversion
 from dptally.accounting.moments import log_moment_upper
 from dptally.interval import Interval
 from dptally.law import Composition, Law

@@ -21,7 +21,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dptally.accounting.certified import closed, inversion, jumps, reversal, smoothing
+from dptally.accounting.certified import closed
+from dptally.accounting.certified.big_jump import plan as jumps
 from dptally.accounting.certified.bounds import (
     NOTHING_KNOWN,
     BoundedProfile,
@@ -30,6 +31,9 @@ from dptally.accounting.certified.bounds import (
     LogTarget,
     log_interval,
 )
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import smoothed as smoothing
+from dptally.accounting.certified.contour import swapped as reversal
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.route import Route
 from dptally.numerics.rounding import down, up
@@ -87,19 +91,19 @@ class BinomialSum(_EndsOnly):
     sharp = math.inf
 
     def applies(self, plan: Plan) -> bool:
-        from dptally.accounting.certified import binomial
+        from dptally.accounting.certified.lattice import binomial
 
         return len(plan.parts) == 1 and binomial.two_valued(plan.composition) is not None
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        from dptally.accounting.certified import binomial
+        from dptally.accounting.certified.lattice import binomial
 
         found = binomial.log_delta(plan.composition, epsilon)
         if found is not None:
             yield AtOneEpsilon(epsilon, *found)
 
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
-        from dptally.accounting.certified import binomial
+        from dptally.accounting.certified.lattice import binomial
 
         if not target.low < 0:
             yield Ends(0.0, 0.0)
@@ -250,19 +254,19 @@ class DecisiveLattice(Route):
     sharp = 9e-7
 
     def applies(self, plan: Plan) -> bool:
-        from dptally.accounting.certified import few_steps
+        from dptally.accounting.certified.lattice import decisive as few_steps
 
         return few_steps.applies(plan.composition)
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        from dptally.accounting.certified import few_steps
+        from dptally.accounting.certified.lattice import decisive as few_steps
 
         found = few_steps.for_epsilon(plan.composition, epsilon, plan.chernoff_log_delta(epsilon))
         if found is not None:
             yield found
 
     def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
-        from dptally.accounting.certified import few_steps
+        from dptally.accounting.certified.lattice import decisive as few_steps
 
         found = few_steps.for_delta(plan.composition, target.low, plan.chernoff_epsilon(target.low))
         if found is not None:
@@ -279,12 +283,12 @@ class TiltedLattice(_EndsOnly):
         return True
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        from dptally.accounting.certified import lattice
+        from dptally.accounting.certified.lattice import bracket as lattice
 
         yield AtOneEpsilon(epsilon, *lattice.log_delta(plan.composition, epsilon))
 
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
-        from dptally.accounting.certified import lattice
+        from dptally.accounting.certified.lattice import bracket as lattice
 
         yield Ends(*lattice.epsilon(plan.composition, target[:2]))
 

@@ -15,8 +15,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dptally.accounting.certified import inversion, jumps
+from dptally.accounting.certified.big_jump import plan as jumps
 from dptally.accounting.certified.bounds import NOTHING_KNOWN, BoundedProfile, LogBounds
+from dptally.accounting.certified.contour import inversion
 from dptally.accounting.certified.solve import solve
 from dptally.law import Composition
 from dptally.numerics.rounding import EPS

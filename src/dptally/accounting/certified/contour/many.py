@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dptally.accounting.certified import inversion
+from dptally.accounting.certified.contour import inversion
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.routes import Contour
 from dptally.law import Composition

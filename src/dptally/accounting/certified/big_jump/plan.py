@@ -21,8 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dptally.accounting.certified.big_jump.contour import AROUND, MOST_WORK, JumpTerm, contour, difference, finite
+from dptally.accounting.certified.big_jump.decisive import Far, Rest
 from dptally.accounting.certified.bounds import LogBounds
-from dptally.accounting.certified.inversion import (
+from dptally.accounting.certified.contour.inversion import (
     Inversion,
     Losses,
     added,
@@ -32,8 +34,6 @@ from dptally.accounting.certified.inversion import (
     merged,
     tabulate_at,
 )
-from dptally.accounting.certified.jump_far import Far, Rest
-from dptally.accounting.certified.jump_term import AROUND, MOST_WORK, JumpTerm, contour, difference, finite
 from dptally.law import Composition
 from dptally.law.characteristic import Edge, MomentTable, Transformable
 from dptally.law.law import Floats

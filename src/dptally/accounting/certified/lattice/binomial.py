@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dptally.accounting.certified.spread import listed_atoms
+from dptally.accounting.certified.lattice.measure import listed_atoms
 from dptally.law import Composition
 from dptally.numerics.rounding import EPS, Floats
 from dptally.numerics.special import gammaln

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.accounting.certified.bounds import LogBounds
-from dptally.accounting.certified.inversion import (
+from dptally.accounting.certified.contour.inversion import (
     Aliasing,
     alias_period,
     merged,

@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dptally.accounting.certified.lattice_grid import Layout, layouts, step_for
-from dptally.accounting.certified.lattice_plan import TILTS, Outline, Plan
-from dptally.accounting.certified.lattice_terms import Factor, Term, convolve, log_payoff_peak
-from dptally.accounting.certified.spread import (
+from dptally.accounting.certified.lattice.convolve import Factor, Term, convolve, log_payoff_peak
+from dptally.accounting.certified.lattice.grid import Layout, layouts, step_for
+from dptally.accounting.certified.lattice.measure import (
     Spread,
     Table,
     combined,
@@ -26,6 +25,7 @@ from dptally.accounting.certified.spread import (
     point_spread,
     upper_spread,
 )
+from dptally.accounting.certified.lattice.plan import TILTS, Outline, Plan
 from dptally.law import Composition
 from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS, up
