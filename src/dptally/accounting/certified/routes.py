@@ -1,14 +1,14 @@
 """The table of routes: which method bounds which plan, in the order in which they are asked.
 
 one step              the law's own certified profile                                            (closed.py)
-binomial sum          many copies of one loss with two values                                    (binomial.py)
-contour               smooth losses: one trapezoid sum through the saddle point                  (inversion.py)
+binomial sum          many copies of one loss with two values                                    (lattice/binomial.py)
+contour               smooth losses: one trapezoid sum through the saddle point                  (contour/inversion.py)
 total variation, near the largest loss, Chernoff below the other direction: early exits          (plan.py)
-contour, swapped pair eps next to 0: the other direction of the same pair at -eps                (reversal.py)
-big jumps             rare large losses: a contour for every size of loss                        (jumps.py)
-smoothed contour      different laws with point masses: a contour with a little noise            (smoothing.py)
-lattice of deciding losses   few steps of one law                                                (few_steps.py)
-tilted lattice        anything with a profile                                                    (lattice.py)
+contour, swapped pair eps next to 0: the other direction of the same pair at -eps                (contour/swapped.py)
+big jumps             rare large losses: a contour for every size of loss                        (big_jump/plan.py)
+smoothed contour      different laws with point masses: a contour with a little noise            (contour/smoothed.py)
+lattice of deciding losses   few steps of one law                                                (lattice/decisive.py)
+tilted lattice        anything with a profile                                                    (lattice/bracket.py)
 basic composition, Chernoff  always
 """
 
@@ -250,7 +250,7 @@ class SmoothedContour(Route):
 
 class DecisiveLattice(Route):
     name = "lattice of deciding losses"
-    theorem = "spreading a loss onto a lattice dominates; what it adds is bounded (few_steps.py)"
+    theorem = "spreading a loss onto a lattice dominates; what it adds is bounded (lattice/decisive.py)"
     sharp = 9e-7
 
     def applies(self, plan: Plan) -> bool:
