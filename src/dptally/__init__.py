@@ -57,6 +57,7 @@ _HOME = {
     "compare": "answers.compare",
     "convert": "answers.convert",
     "Accountant": "answers.accountant",
+    "sweep": "answers.sweep",
     # tools
     "calibrate": "calibration",
     "Ledger": "ledger",
