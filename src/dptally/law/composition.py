@@ -54,6 +54,15 @@ class Composition:
             total = total + n * law.log_moment(t)
         return total
 
+    def optimistic(self) -> Composition:
+        """What the declared plan dominates: lower ends are those of this composition. Itself where nothing was rounded
+        to the safe side.
+        """
+        twins = [(law.optimistic(), n) for law, n in self.parts]
+        if all(twin is law for (twin, _), (law, _) in zip(twins, self.parts, strict=True)):
+            return self
+        return Composition.of(twins)
+
     @property
     def mean(self) -> float:
         return math.fsum(n * law.mean for law, n in self.parts)

@@ -153,6 +153,17 @@ class Law(ABC):
         del low, high
         return None
 
+    def declared(self) -> Any:
+        """The pair of finitely many outcomes that the law was rounded from (laws/pairs.py); None if there is none."""
+        return None
+
+    def optimistic(self) -> Law:
+        """A law that the declared one dominates: itself unless a parameter had to be rounded to the safe side.
+
+        Upper ends are those of the law, lower ends those of its optimistic twin.
+        """
+        return self
+
     def reverse(self) -> Law | None:
         """The law of the same pair in the other direction, both without mass at infinity; None if not known."""
         return None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -11,7 +10,8 @@ from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.discrete_laplace import DiscreteLaplaceLaw
-from dptally.laws.two_point import TwoPointLaw
+from dptally.laws.pairs import Geometric
+from dptally.laws.two_point import TwoPointLaw, two_point_law
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.numerics.exact import between
 
@@ -43,8 +43,12 @@ class DiscreteLaplace(Mechanism):
             raise InvalidArgument("scale", "at most 1e150 and at least 1e-150 * sensitivity", self.scale)
 
     def laws(self) -> tuple[Law, ...]:
-        lower, step = between(1 / Fraction(self.scale))
-        if self.sensitivity == 1:
-            return (TwoPointLaw(step, lower, 1.0 / (1.0 + math.exp(-step))),)
-        reach = between(self.sensitivity / Fraction(self.scale))[1]
-        return (DiscreteLaplaceLaw(self.sensitivity, step, lower, reach),)
+        rate = 1 / Fraction(self.scale)
+        pair = Geometric(rate, self.sensitivity)
+        (lower, step), (reach_lower, reach) = between(rate), between(self.sensitivity * rate)
+        if self.sensitivity > 1:
+            return (DiscreteLaplaceLaw(self.sensitivity, step, lower, reach, reach_lower, pair),)
+        law = two_point_law(pair)
+        if law is None:  # e^-step is no number
+            return (TwoPointLaw(step, lower, 1.0),)
+        return (replace(law, loss=step, loss_lower=lower),)

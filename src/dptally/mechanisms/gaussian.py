@@ -11,7 +11,6 @@ from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.numerics.exact import between
 
 __all__ = ["Gaussian"]
 
@@ -39,4 +38,4 @@ class Gaussian(Mechanism):
             raise InvalidArgument("sensitivity / sigma", asked, self.sensitivity / self.sigma)
 
     def laws(self) -> tuple[Law, ...]:
-        return (GaussianLaw(between((Fraction(self.sensitivity) / Fraction(self.sigma)) ** 2)[1]),)
+        return (GaussianLaw.of_variance((Fraction(self.sensitivity) / Fraction(self.sigma)) ** 2),)

@@ -11,7 +11,6 @@ from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.numerics.exact import between
 
 __all__ = ["GaussianDP"]
 
@@ -35,4 +34,4 @@ class GaussianDP(Mechanism):
             raise InvalidArgument("mu", f"0 or between {SMALLEST_RATIO} and {LARGEST_RATIO}", self.mu)
 
     def laws(self) -> tuple[Law, ...]:
-        return (GaussianLaw(between(Fraction(self.mu) ** 2)[1]),) if self.mu > 0 else ()
+        return (GaussianLaw.of_variance(Fraction(self.mu) ** 2),) if self.mu > 0 else ()
