@@ -13,6 +13,7 @@ from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.characteristic import Characteristic
 from dptally.law.law import Numbers
+from dptally.law.listed import ListedAtoms
 from dptally.laws.pairs import Pair
 from dptally.laws.quadrature.losses import LossNodes, divergence
 from dptally.laws.quadrature.tilted import tilted_nodes
@@ -20,7 +21,7 @@ from dptally.numerics.decimals import around, sixty_digits
 from dptally.numerics.exact import between
 from dptally.numerics.rounding import EPS
 
-__all__ = ["AtomicLaw", "atomic_law", "log_atomic_profile", "scaled_profile"]
+__all__ = ["AtomicLaw", "atomic_law", "atoms_of_pair", "log_atomic_profile", "scaled_profile"]
 
 _BLOCK = 64
 _MOST_NODES = 1 << 12  # atoms of one law on a contour
@@ -119,6 +120,12 @@ class AtomicLaw(Law):
     def atoms(self) -> tuple[tuple[float, float], ...]:
         return self.points
 
+    def listed_atoms(self) -> ListedAtoms | None:
+        if not self.points:
+            return None
+        (high, most), (low, least) = self.columns(), _columns(self.least or self.points)
+        return ListedAtoms(low, high, least, most)
+
     def declared(self) -> Pair | None:
         return self.pair
 
@@ -147,6 +154,12 @@ def atomic_law(pair: Pair, cited: str) -> AtomicLaw | None:
         cited,
         pair,
     )
+
+
+def atoms_of_pair(pair: Pair | None) -> ListedAtoms | None:
+    """The atoms of a declared pair, every number between neighbouring doubles."""
+    law = None if pair is None else atomic_law(pair, "")
+    return None if law is None else law.listed_atoms()
 
 
 def log_atomic_profile(loss: Floats, mass: Floats, epsilon: Floats) -> tuple[Floats, Floats]:

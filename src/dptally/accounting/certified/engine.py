@@ -63,7 +63,7 @@ def epsilon_curve(directions: Sequence[Composition], counts: Sequence[int], delt
     """:func:`epsilon_interval` of ``count`` repetitions of the plan, for each; neighbouring counts share their work."""
     together: list[dict[int, tuple[float, float]]] = []
     for composition in directions:
-        plain = 0 < delta < 1 and composition.determined and composition.infinity_mass_interval.upper == 0
+        plain = 0 < delta < 1 and _shares(composition)
         answers = inversion.curve(composition, counts, log_interval(delta)) if plain else {}
         together.append({k: (low, high) for k, (low, high) in answers.items() if high - low <= 1e-9 * high})
     out = []
@@ -123,7 +123,9 @@ def delta_intervals(directions: Sequence[Composition], epsilons: Sequence[float]
 
 def _shares(composition: Composition) -> bool:
     """Whether contours may answer many questions at once: smooth finite losses, all of the mass."""
-    return bool(composition.parts) and composition.determined and composition.infinity_mass_interval.upper == 0
+    if not composition.parts or not composition.determined or composition.optimistic() is not composition:
+        return False
+    return composition.infinity_mass_interval.upper == 0
 
 
 def _larger(intervals: list[Interval]) -> Interval:
@@ -138,7 +140,25 @@ def _larger(intervals: list[Interval]) -> Interval:
 
 
 def _delta(composition: Composition, epsilon: float, floor: float, made: _Made) -> Interval:
-    """Bounds of one direction's delta; a direction that is below ``floor`` need not be sharp."""
+    """Bounds of one direction's delta; the lower end is that of the law whose parameters were rounded the other way."""
+    box = _delta_of(composition, epsilon, floor, made)
+    twin = composition.optimistic()
+    return box if twin is composition else _with_lower(box, _delta_of(twin, epsilon, floor, []))
+
+
+def _epsilon(composition: Composition, delta: float, floor: float) -> Interval:
+    """Bounds of one direction's epsilon, likewise."""
+    box = _epsilon_of(composition, delta, floor)
+    twin = composition.optimistic()
+    return box if twin is composition else _with_lower(box, _epsilon_of(twin, delta, floor))
+
+
+def _with_lower(box: Interval, twin: Interval) -> Interval:
+    return Interval(min(twin.lower, box.upper), box.upper, box.method)
+
+
+def _delta_of(composition: Composition, epsilon: float, floor: float, made: _Made) -> Interval:
+    """Bounds of delta of these laws; an answer below ``floor`` need not be sharp."""
     if not composition.determined:
         answer = renyi.delta([composition], epsilon)
         return Interval(0.0, min(1.0, float(answer)), f"Renyi, upper bound only ({answer.theorem})")
@@ -157,8 +177,8 @@ def _with_mass(composition: Composition, low: float, high: float, method: str) -
     return Interval(min(1.0, max(0.0, lower, mass.lower)), min(1.0, upper), method)
 
 
-def _epsilon(composition: Composition, delta: float, floor: float) -> Interval:
-    """Bounds of one direction's epsilon; a direction that is below ``floor`` need not be sharp."""
+def _epsilon_of(composition: Composition, delta: float, floor: float) -> Interval:
+    """Bounds of epsilon of these laws; an answer below ``floor`` need not be sharp."""
     if not composition.parts:
         return Interval(0.0, 0.0, "nothing was run")
     if delta >= 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from dptally.interval import Interval
 from dptally.law import Composition, Law
 from dptally.law.law import Floats
 from dptally.numerics.rounding import EPS, down, up
+
+if TYPE_CHECKING:
+    from dptally.accounting.certified.lattice.enumeration import Enumerated
 
 __all__ = ["Plan"]
 
@@ -54,6 +58,13 @@ class Plan:
     def cuttable(self) -> bool:
         """Rare large losses can be counted apart."""
         return jumps.applies(self.composition)
+
+    @cached_property
+    def enumerated(self) -> Enumerated | None:
+        """All outcomes of the whole plan with their probabilities, where they are few."""
+        from dptally.accounting.certified.lattice.enumeration import enumerated
+
+        return enumerated(self.composition)
 
     def chernoff_log_delta(self, epsilon: float) -> float:
         """An upper bound of log of the finite part of delta(eps): min over t of K(t) - t eps + log c(t)."""

@@ -2,6 +2,7 @@
 
 one step              the law's own certified profile                                            (closed.py)
 binomial sum          many copies of one loss with two values                                    (lattice/binomial.py)
+sum over all outcomes few steps of few values                                                   (lattice/enumeration.py)
 contour               smooth losses: one trapezoid sum through the saddle point                  (contour/inversion.py)
 total variation, near the largest loss, Chernoff below the other direction: early exits          (plan.py)
 contour, swapped pair eps next to 0: the other direction of the same pair at -eps                (contour/swapped.py)
@@ -41,6 +42,7 @@ from dptally.numerics.rounding import down, up
 __all__ = ["ROUTES", "in_order"]
 
 _MANY = 16  # different laws
+_FEW_STEPS = 12  # with more, contours and lattices cost less than the list of all outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,23 @@ class BinomialSum(_EndsOnly):
         if found is not None:
             other = found if target.high == target.low else binomial.epsilon(plan.composition, target.high)
             yield Ends(0.0 if other is None else min(found[0], other[0]), found[1])
+
+
+class Enumeration(_EndsOnly):
+    name = "sum over all outcomes"
+    theorem = "every sum of losses with its probability, rounded outwards (lattice/enumeration.py)"
+    sharp = 1e-9
+
+    def applies(self, plan: Plan) -> bool:
+        return plan.steps <= _FEW_STEPS and plan.enumerated is not None
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        if plan.enumerated is not None:
+            yield AtOneEpsilon(epsilon, *closed.log_delta(plan.enumerated, epsilon))
+
+    def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
+        if plan.enumerated is not None:
+            yield Ends(*closed.epsilon(plan.enumerated, target[:2]))
 
 
 class Contour(Route):
@@ -332,7 +351,7 @@ class BasicComposition(_EndsOnly):
 
 
 _EARLY_EXITS: tuple[Route, ...] = (TotalVariation(), NearSupremum(), StopBelow())
-_FIRST: tuple[Route, ...] = (OneStep(), BinomialSum(), Contour())
+_FIRST: tuple[Route, ...] = (OneStep(), BinomialSum(), Enumeration(), Contour())
 _CONTOURS: tuple[Route, ...] = (SwappedPair(), BigJump(), SmoothedContour())
 _LAST: tuple[Route, ...] = (DecisiveLattice(), TiltedLattice(), BasicComposition(), Chernoff())
 
