@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _HOME = {
     # values and errors
     "Interval": "interval",
+    "IntervalArray": "interval",
     "DptallyError": "errors",
     "InvalidArgument": "errors",
     "InvalidType": "errors",
@@ -56,6 +57,7 @@ _HOME = {
     "compare": "answers.compare",
     "convert": "answers.convert",
     "Accountant": "answers.accountant",
+    "sweep": "answers.sweep",
     # tools
     "calibrate": "calibration",
     "Ledger": "ledger",

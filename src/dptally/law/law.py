@@ -22,6 +22,7 @@ from dptally.errors import Unanswerable
 from dptally.interval import Interval
 from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Band, Characteristic, Edge, MomentTable
+from dptally.law.listed import ListedAtoms
 from dptally.law.spread import Spread
 
 Floats = NDArray[np.float64]
@@ -107,6 +108,10 @@ class Law(ABC):
     def atoms(self) -> tuple[tuple[float, float], ...]:
         """The point masses (loss, probability) in increasing order of loss; empty for a continuous loss."""
         return ()
+
+    def listed_atoms(self) -> ListedAtoms | None:
+        """All point masses with bounds from both sides; None for a loss with a density, or too long a list."""
+        return None
 
     def density(self, loss: Floats) -> Floats:
         """The density of the continuous part of the finite losses."""

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from dptally.checks import Floats
 from dptally.interval import Interval
 from dptally.law import Law
+from dptally.law.characteristic import Characteristic
 from dptally.law.law import Numbers
+from dptally.law.listed import ListedAtoms
 from dptally.laws.pairs import Pair
 from dptally.laws.quadrature.losses import LossNodes, divergence
+from dptally.laws.quadrature.tilted import tilted_nodes
 from dptally.numerics.decimals import around, sixty_digits
 from dptally.numerics.exact import between
 from dptally.numerics.rounding import EPS
 
-__all__ = ["AtomicLaw", "atomic_law", "log_atomic_profile", "scaled_profile"]
+__all__ = ["AtomicLaw", "atomic_law", "atoms_of_pair", "log_atomic_profile", "scaled_profile"]
 
 _BLOCK = 64
+_MOST_NODES = 1 << 12  # atoms of one law on a contour
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class AtomicLaw(Law):
     least: tuple[tuple[float, float], ...] = ()
     least_at_infinity: float | None = None
     reverse_mass: float | None = None
+    has_characteristic: ClassVar[bool] = True
     cited: str = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
     pair: Pair | None = field(default=None, repr=False)
 
@@ -50,6 +56,15 @@ class AtomicLaw(Law):
         if not self.points:
             return np.full(t.shape, -np.inf, dtype=np.result_type(t.dtype, np.float64))
         return self._nodes().log_moment(np.atleast_1d(t).ravel()).reshape(t.shape)
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+        """The atoms are the nodes, for every u; each is within an ulp of the exact one."""
+        del reach, log_tolerance
+        if not self.points or len(self.points) > _MOST_NODES or self.reverse_mass is None:
+            return None
+        return tilted_nodes(
+            *self.columns(), theta, loss_error=2 * EPS, mass_error=4 * EPS, missing=self.mass_at_infinity
+        )
 
     def _nodes(self) -> LossNodes:
         loss, mass = self.columns()
@@ -105,6 +120,12 @@ class AtomicLaw(Law):
     def atoms(self) -> tuple[tuple[float, float], ...]:
         return self.points
 
+    def listed_atoms(self) -> ListedAtoms | None:
+        if not self.points:
+            return None
+        (high, most), (low, least) = self.columns(), _columns(self.least or self.points)
+        return ListedAtoms(low, high, least, most)
+
     def declared(self) -> Pair | None:
         return self.pair
 
@@ -133,6 +154,12 @@ def atomic_law(pair: Pair, cited: str) -> AtomicLaw | None:
         cited,
         pair,
     )
+
+
+def atoms_of_pair(pair: Pair | None) -> ListedAtoms | None:
+    """The atoms of a declared pair, every number between neighbouring doubles."""
+    law = None if pair is None else atomic_law(pair, "")
+    return None if law is None else law.listed_atoms()
 
 
 def log_atomic_profile(loss: Floats, mass: Floats, epsilon: Floats) -> tuple[Floats, Floats]:

@@ -14,6 +14,7 @@ from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
+from dptally.law.listed import ListedAtoms
 from dptally.laws.pairs import Pair
 from dptally.laws.quadrature.tilted import tilted_nodes
 from dptally.numerics.doubled import two_product
@@ -126,6 +127,11 @@ class DiscreteLaplaceLaw(Law):
     @property
     def infimum_interval(self) -> Interval:
         return Interval(-self.reach, -self.reach_lower)
+
+    def listed_atoms(self) -> ListedAtoms | None:
+        from dptally.laws.atoms import atoms_of_pair
+
+        return atoms_of_pair(self.pair)
 
     def declared(self) -> Pair | None:
         return self.pair

@@ -27,6 +27,7 @@ from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.law.law import Numbers
+from dptally.law.listed import ListedAtoms
 from dptally.laws.atoms import AtomicLaw, atomic_law
 from dptally.laws.pairs import Envelope, Pair
 from dptally.numerics.decimals import LARGEST
@@ -64,6 +65,9 @@ class ProfileLaw(Law):
     @property
     def infimum(self) -> float:
         return self.table.infimum
+
+    def listed_atoms(self) -> ListedAtoms | None:
+        return self.table.listed_atoms()
 
     def declared(self) -> Pair | None:
         return self.table.declared()

@@ -18,6 +18,7 @@ from dptally.law import Law
 from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
+from dptally.law.listed import ListedAtoms
 from dptally.laws.pairs import Guarantee, Pair
 from dptally.laws.quadrature.tilted import tilted_nodes
 from dptally.numerics.decimals import around, sixty_digits
@@ -76,6 +77,11 @@ class TwoPointLaw(Law):
         if law is None or epsilon == 0:  # e^-epsilon is no number, or there are no two points
             return cls(epsilon, epsilon, (1.0 - delta) / (1.0 + math.exp(-epsilon)), 0.0, delta, pair)
         return replace(law, loss=epsilon, loss_lower=epsilon)
+
+    def listed_atoms(self) -> ListedAtoms | None:
+        from dptally.laws.atoms import atoms_of_pair
+
+        return atoms_of_pair(self.pair)
 
     def declared(self) -> Pair | None:
         return self.pair

@@ -18,7 +18,7 @@ from dptally import checks
 from dptally.accounting import certified, renyi, tradeoff
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument
-from dptally.interval import Interval
+from dptally.interval import Interval, IntervalArray
 from dptally.law import Composition, Law
 from dptally.mechanisms.later import later
 
@@ -95,14 +95,26 @@ class Mechanism(ABC):
 
     # -- questions -------------------------------------------------------------------------------------------
 
-    def epsilon(self, delta: float) -> float:
+    @overload
+    def epsilon(self, delta: float) -> float: ...
+    @overload
+    def epsilon(self, delta: Sequence[float] | Floats) -> Floats: ...
+    def epsilon(self, delta: Any) -> Any:
         """The smallest epsilon at this delta, rounded up: never below the truth; inf only if no finite
-        epsilon exists.
+        epsilon exists. An array of deltas is answered by an array, neighbours sharing their work.
         """
         return self.epsilon_interval(delta).upper
 
-    def epsilon_interval(self, delta: float) -> Interval:
+    @overload
+    def epsilon_interval(self, delta: float) -> Interval: ...
+    @overload
+    def epsilon_interval(self, delta: Sequence[float] | Floats) -> IntervalArray: ...
+    def epsilon_interval(self, delta: Any) -> Any:
         """Certified bounds of the smallest epsilon >= 0 with delta(epsilon) <= delta."""
+        if checks.is_array(delta):
+            deltas = [checks.probability("delta", value) for value in checks.reals("delta", delta).ravel().tolist()]
+            boxes = certified.epsilon_intervals(self.directions(), deltas)
+            return IntervalArray.of(boxes, np.shape(delta))
         return certified.epsilon_interval(self.directions(), checks.probability("delta", delta))
 
     def epsilon_curve(self, steps: Iterable[int], delta: float) -> list[float]:
@@ -124,14 +136,25 @@ class Mechanism(ABC):
             return proof.prove_epsilon(self.directions(), checks.probability("delta", delta), digits)
         return proof.prove_delta(self.directions(), checks.nonnegative("epsilon", epsilon), digits)
 
-    def delta(self, epsilon: float) -> float:
-        """The smallest delta at this epsilon, rounded up."""
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: Sequence[float] | Floats) -> Floats: ...
+    def delta(self, epsilon: Any) -> Any:
+        """The smallest delta at this epsilon, rounded up; an array is answered by an array."""
         return self.delta_interval(epsilon).upper
 
-    def delta_interval(self, epsilon: float) -> Interval:
+    @overload
+    def delta_interval(self, epsilon: float) -> Interval: ...
+    @overload
+    def delta_interval(self, epsilon: Sequence[float] | Floats) -> IntervalArray: ...
+    def delta_interval(self, epsilon: Any) -> Any:
         """Certified bounds of delta(epsilon) = sup over events S of P(S) - exp(epsilon) Q(S), the larger
         direction.
         """
+        if checks.is_array(epsilon):
+            asked = [checks.nonnegative("epsilon", e) for e in checks.reals("epsilon", epsilon).ravel().tolist()]
+            return IntervalArray.of(certified.delta_intervals(self.directions(), asked), np.shape(epsilon))
         return certified.delta_interval(self.directions(), checks.nonnegative("epsilon", epsilon))
 
     @overload
