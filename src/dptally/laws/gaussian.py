@@ -11,6 +11,7 @@ import numpy as np
 
 from dptally.checks import Floats
 from dptally.law import Law
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
 from dptally.law.law import Numbers
 from dptally.numerics.exact import between
@@ -46,10 +47,10 @@ class GaussianLaw(Law):
 
     @classmethod
     def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> Law:
-        laws = [(law, n) for law, n in parts if isinstance(law, GaussianLaw)]
-        total = sum((n * law.exact_variance for law, n in laws), Fraction(0))
-        if total.denominator.bit_length() > _MOST_BITS:  # very many different laws: their rounded variances, added
-            return cls(between(sum((n * Fraction(law.variance) for law, n in laws), Fraction(0)))[1])
+        total = Fraction(0)
+        for law, n in parts:
+            if isinstance(law, GaussianLaw):
+                total = _shortened(total + n * law.exact_variance)
         return cls.of_variance(total)
 
     @classmethod
@@ -64,6 +65,11 @@ class GaussianLaw(Law):
 
     def reverse(self) -> GaussianLaw:
         return self
+
+    def ball(self, count: int) -> BallLoss | None:
+        from dptally.laws.ball.losses import GaussianBall
+
+        return GaussianBall(self.exact_variance, count)
 
     def log_moment(self, t: Numbers) -> Numbers:
         return 0.5 * self.variance * t * (t + 1)  # type: ignore[no-any-return]
@@ -112,3 +118,11 @@ class GaussianLaw(Law):
 
     def gaussian_mu(self) -> float:
         return up(self.mu)
+
+
+def _shortened(variance: Fraction) -> Fraction:
+    """The sum itself, or where very many different laws make it long the next multiple of 2^-1024 of it above."""
+    if variance.denominator.bit_length() <= _MOST_BITS:
+        return variance
+    unit = Fraction(2) ** (variance.numerator.bit_length() - variance.denominator.bit_length() - 1024)
+    return math.ceil(variance / unit) * unit

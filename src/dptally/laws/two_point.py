@@ -15,6 +15,7 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.interval import Interval
 from dptally.law import Law
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
 from dptally.law.listed import ListedAtoms
@@ -84,6 +85,11 @@ class TwoPointLaw(Law):
 
     def declared(self) -> Pair | None:
         return self.pair
+
+    def ball(self, count: int) -> BallLoss | None:
+        from dptally.laws.ball.losses import TwoPointBall
+
+        return TwoPointBall(self.loss, self.loss_lower, self.zero, self.infinity_mass, count)
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = np.asarray(t)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from dptally.checks import Floats
 from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.adjacency import Direction
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, Edge, MomentTable
 from dptally.law.law import Numbers
 from dptally.law.spread import Spread
@@ -50,6 +52,12 @@ class SampledGaussianLaw(Law):
     theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
 
     # -- the log-moment ------------------------------------------------------------------------------------
+
+    def ball(self, count: int) -> BallLoss | None:
+        from dptally.laws.ball.sampled_gaussian import SampledGaussianBall
+
+        given = self.declared_as or Declared(Fraction(self.rate), 1 / Fraction(self.sigma) ** 2)
+        return SampledGaussianBall(given.rate, given.variance, self.side is Direction.REMOVE, count)
 
     def log_moment(self, t: Numbers) -> Numbers:
         """K(t) for Re t > -1; relative accuracy about 1e-14 for real t >= 0, however small K is.
