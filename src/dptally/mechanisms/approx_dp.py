@@ -9,10 +9,19 @@ from dptally import checks
 from dptally.law import Law
 from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 
 __all__ = ["ApproxDP"]
 
 
+@declared(
+    section="guarantees",
+    plan="approx",
+    example={"epsilon": 0.5, "delta": 1e-6},
+    zero=("epsilon", "delta"),
+    refuses={"delta": (1.5,)},
+    definition="approx",
+)
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ApproxDP(Mechanism):
     """Any (``epsilon``, ``delta``)-differentially private mechanism: P(S) <= e^epsilon Q(S) + delta for

@@ -12,12 +12,21 @@ from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 
 __all__ = ["MOST_COPIES", "Composed"]
 
 MOST_COPIES = 2**53  #: counts up to here are exact as doubles
 
 
+def _example() -> dict[str, object]:
+    from dptally.mechanisms.laplace import Laplace
+    from dptally.mechanisms.pure_dp import PureDP
+
+    return {"parts": ((Laplace(5.0), 3), (PureDP(0.5), 1))}
+
+
+@declared(section="composition", example=_example)
 @dataclass(frozen=True, slots=True, repr=False)
 class Composed(Mechanism):
     """Independent (or adaptively chosen) mechanisms on the same data. Built by ``+`` and ``k *``.

@@ -11,10 +11,17 @@ from dptally.law import Law
 from dptally.laws.discrete_gaussian import DiscreteGaussianLaw
 from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 
 __all__ = ["DiscreteGaussian"]
 
 
+@declared(
+    section="noise",
+    plan="discrete_gaussian",
+    example={"sigma": 2.5, "sensitivity": 2},
+    refuses={"sensitivity": (2.0, 2**53 + 1)},
+)
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian(Mechanism):
     """Add integer noise P(k) proportional to exp(-k^2 / (2 sigma^2)) to an integer query of sensitivity

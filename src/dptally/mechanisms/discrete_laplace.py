@@ -13,11 +13,18 @@ from dptally.law import Law
 from dptally.laws.discrete_laplace import DiscreteLaplaceLaw
 from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.exact import between
 
 __all__ = ["DiscreteLaplace"]
 
 
+@declared(
+    section="noise",
+    plan="discrete_laplace",
+    example={"scale": 7.0, "sensitivity": 3},
+    refuses={"sensitivity": (2.0, 2**53 + 1)},
+)
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(Mechanism):
     """Add integer noise P(k) proportional to exp(-|k| / scale) to an integer query of sensitivity

@@ -11,11 +11,13 @@ from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.exact import between
 
 __all__ = ["Gaussian"]
 
 
+@declared(section="noise", plan="gaussian", example={"sigma": 2.0, "sensitivity": 0.5})
 @dataclass(frozen=True, slots=True)
 class Gaussian(Mechanism):
     """Add N(0, sigma^2) to every coordinate of a query of L2 sensitivity ``sensitivity``.

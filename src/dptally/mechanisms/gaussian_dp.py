@@ -11,11 +11,13 @@ from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.exact import between
 
 __all__ = ["GaussianDP"]
 
 
+@declared(section="guarantees", plan="gdp", example={"mu": 0.75}, zero=("mu",), definition="gaussian")
 @dataclass(frozen=True, slots=True)
 class GaussianDP(Mechanism):
     """Any ``mu``-GDP mechanism: telling the datasets apart is at least as hard as N(0, 1) from N(mu, 1).

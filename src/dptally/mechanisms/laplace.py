@@ -10,11 +10,13 @@ from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.laplace import LaplaceLaw
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.exact import quotient
 
 __all__ = ["Laplace"]
 
 
+@declared(section="noise", plan="laplace", example={"scale": 5.0, "sensitivity": 2.0})
 @dataclass(frozen=True, slots=True)
 class Laplace(Mechanism):
     r"""Add Laplace noise of scale ``scale`` to every coordinate of a query of L1 sensitivity ``sensitivity``.

@@ -6,10 +6,9 @@ certified safe side; the interval holds both sides.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +20,7 @@ from dptally.errors import InvalidArgument
 from dptally.interval import Interval
 from dptally.law import Composition, Law
 from dptally.mechanisms.later import later
+from dptally.mechanisms.value import Value
 
 if TYPE_CHECKING:
     from dptally.answers.explain import Explanation
@@ -29,32 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["Mechanism"]
 
 
-class Mechanism(ABC):
+class Mechanism(Value):
     """A frozen, hashable value that says what was run. ``k * m`` and ``m1 + m2`` compose."""
 
     __slots__ = ()
-
-    #: the name in JSON documents and in the plan language
-    json_name: ClassVar[str]
 
     @abstractmethod
     def laws(self) -> tuple[Law, ...]:
         """The law of the privacy loss in each direction: (remove, add); one law where both are the same;
         none if nothing leaks.
         """
-
-    def parameters(self) -> dict[str, Any]:
-        """What it was built from, under the names that its constructor takes.
-
-        A parameter whose name is also a question (PureDP's epsilon) is kept in a field called
-        declared_<name>.
-        """
-        stored: Any = fields(self)  # type: ignore[arg-type]
-        return {field.name.removeprefix("declared_"): getattr(self, field.name) for field in stored}
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
-        return f"{type(self).__name__}({given})"
 
     @property
     def parts(self) -> tuple[tuple[Mechanism, int], ...]:

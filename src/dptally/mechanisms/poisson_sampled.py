@@ -15,6 +15,7 @@ from dptally.laws.gaussian import GaussianLaw
 from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.exact import between
 
 __all__ = ["PoissonSampled"]
@@ -22,6 +23,19 @@ __all__ = ["PoissonSampled"]
 _SMALLEST_RATE = 1e-100  # its square, which K is about, is still a normal double
 
 
+def _example() -> dict[str, object]:
+    from dptally.mechanisms.gaussian import Gaussian
+
+    return {"mechanism": Gaussian(1.0), "rate": 0.1}
+
+
+@declared(
+    section="sampling",
+    plan="poisson",
+    example=_example,
+    zero=("rate",),
+    refuses={"rate": (1.5, 1e-101), "mechanism": (1.0, None, "gaussian")},
+)
 @dataclass(frozen=True, slots=True, repr=False)
 class PoissonSampled(Mechanism):
     """Run ``mechanism`` on a sample that each record joins independently with probability ``rate``.

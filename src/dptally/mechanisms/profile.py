@@ -15,6 +15,7 @@ from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
 from dptally.laws.tabulated import Points, ProfileLaw, law_of_guarantees, stated_delta
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 
 __all__ = ["Profile"]
 
@@ -27,6 +28,11 @@ _FARTHEST = 1024.0  # no epsilon beyond is looked at
 _NEGLIGIBLE = 1e-300
 
 
+def _from_text(points: Any) -> Profile:
+    return Profile.from_points(points)
+
+
+@declared(section="guarantees", plan="profile", maker=_from_text, example={"points": ((0.1, 1e-3), (1.0, 1e-9))})
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Profile(Mechanism):
     """Any mechanism that is (epsilon, delta_of_epsilon(epsilon))-DP for every epsilon >= 0.

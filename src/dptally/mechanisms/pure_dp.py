@@ -9,10 +9,12 @@ from dptally import checks
 from dptally.law import Law
 from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 
 __all__ = ["PureDP"]
 
 
+@declared(section="guarantees", plan="pure", example={"epsilon": 0.5}, zero=("epsilon",), definition="pure")
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class PureDP(Mechanism):
     """Any ``epsilon``-differentially private mechanism: P(S) <= e^epsilon Q(S) for every event S.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,11 +14,24 @@ from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
 from dptally.laws.moment_bound import RenyiBound, order_less_one
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.rounding import up
 
 __all__ = ["RenyiDP"]
 
 
+def _from_text(orders: Any, epsilons: Any) -> RenyiDP:
+    """One order, or as many epsilons as orders."""
+    return RenyiDP(*(value if isinstance(value, tuple) else (value,) for value in (orders, epsilons)))
+
+
+@declared(
+    section="guarantees",
+    plan="renyi",
+    maker=_from_text,
+    example={"orders": (2.0, 8.0), "epsilons": (0.1, 0.6)},
+    definition="renyi",
+)
 @dataclass(frozen=True, slots=True)
 class RenyiDP(Mechanism):
     """Renyi divergence of order ``orders[i]`` at most ``epsilons[i]``, in both directions.

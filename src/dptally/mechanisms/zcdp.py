@@ -9,10 +9,12 @@ from dptally import checks
 from dptally.law import Law
 from dptally.laws.moment_bound import ZCDPBound
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 
 __all__ = ["ZCDP"]
 
 
+@declared(section="guarantees", plan="zcdp", example={"rho": 0.25}, zero=("rho",), definition="zcdp")
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ZCDP(Mechanism):
     """Any ``rho``-zero-concentrated DP mechanism: every order a > 1 has Renyi divergence at most rho a.
