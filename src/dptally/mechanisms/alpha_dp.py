@@ -10,6 +10,7 @@ from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.moment_bound import RenyiBound, order_less_one
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
 from dptally.numerics.rounding import up
@@ -48,6 +49,9 @@ class AlphaDP(Mechanism):
             raise InvalidArgument("alpha", "greater than 1 and finite", alpha)
         object.__setattr__(self, "alpha", order)
         object.__setattr__(self, "declared_epsilon", checks.nonnegative("epsilon", epsilon))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
 
     def laws(self) -> tuple[Law, ...]:
         a, epsilon = self.alpha, self.declared_epsilon

@@ -8,6 +8,7 @@ from typing import ClassVar
 from dptally import checks
 from dptally.law import Law
 from dptally.laws.two_point import TwoPointLaw
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
 
@@ -41,6 +42,9 @@ class ApproxDP(Mechanism):
     def __init__(self, epsilon: float, delta: float) -> None:
         object.__setattr__(self, "declared_epsilon", checks.nonnegative("epsilon", epsilon))
         object.__setattr__(self, "declared_delta", checks.probability("delta", delta))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
 
     def laws(self) -> tuple[Law, ...]:
         if self.declared_epsilon == 0 and self.declared_delta == 0:

@@ -11,6 +11,7 @@ from typing import ClassVar
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
+from dptally.mechanisms.assumption import Assumption, joined
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
 
@@ -53,6 +54,12 @@ class Composed(Mechanism):
     @classmethod
     def of(cls, parts: Iterable[tuple[Mechanism, int]]) -> Composed:
         return cls(tuple(parts))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return joined(one for part, _ in self.parts for one in part.assumptions())
+
+    def unsampled(self) -> Mechanism:
+        return Composed.of((part.unsampled(), n) for part, n in self.parts)
 
     def laws(self) -> tuple[Law, ...]:
         raise InvalidType("mechanism", "a single mechanism (a composition has one law for each of its parts)", self)

@@ -10,6 +10,7 @@ from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
 from dptally.numerics.exact import between
@@ -35,6 +36,9 @@ class GaussianDP(Mechanism):
         object.__setattr__(self, "mu", checks.nonnegative("mu", self.mu))
         if self.mu > 0 and not SMALLEST_RATIO <= self.mu <= LARGEST_RATIO:
             raise InvalidArgument("mu", f"0 or between {SMALLEST_RATIO} and {LARGEST_RATIO}", self.mu)
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
 
     def laws(self) -> tuple[Law, ...]:
         return (GaussianLaw(between(Fraction(self.mu) ** 2)[1]),) if self.mu > 0 else ()

@@ -19,6 +19,7 @@ from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
 from dptally.law import Composition, Law
+from dptally.mechanisms.assumption import Assumption
 from dptally.mechanisms.later import later
 from dptally.mechanisms.value import Value
 
@@ -51,6 +52,24 @@ class Mechanism(Value):
         number = max((len(laws) for laws, _ in stated), default=1)
         composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
         return tuple(dict.fromkeys(composed))
+
+    # -- what it says of itself ----------------------------------------------------------------------------------
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the caller stated with it and the library cannot check; nothing unless the mechanism says so."""
+        return ()
+
+    def unsampled(self) -> Mechanism:
+        """The same without sampling, which reveals at least as much; itself where nothing is sampled."""
+        return self
+
+    def keeps_tail(self) -> bool:
+        """Whether ``unsampled()`` has the same tail limit, limsup epsilon / sqrt(-2 log delta(epsilon))."""
+        return self.unsampled() is self
+
+    def noise_parameter(self) -> str | None:
+        """The parameter of which more is more private, such as sigma; None where there is no such one."""
+        return None
 
     # -- composition -----------------------------------------------------------------------------------------
 

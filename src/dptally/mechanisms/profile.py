@@ -14,6 +14,7 @@ from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
 from dptally.laws.tabulated import Points, ProfileLaw, law_of_guarantees, stated_delta
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
 
@@ -73,6 +74,9 @@ class Profile(Mechanism):
         if self.delta_of_epsilon is None:
             return {"points": self.points}
         return {"delta_of_epsilon": self.delta_of_epsilon}
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
 
     def laws(self) -> tuple[Law, ...]:
         table = law_of_guarantees(self.points)

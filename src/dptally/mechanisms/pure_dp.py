@@ -8,6 +8,7 @@ from typing import ClassVar
 from dptally import checks
 from dptally.law import Law
 from dptally.laws.two_point import TwoPointLaw
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
 
@@ -30,6 +31,9 @@ class PureDP(Mechanism):
 
     def __init__(self, epsilon: float) -> None:
         object.__setattr__(self, "declared_epsilon", checks.nonnegative("epsilon", epsilon))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
 
     def laws(self) -> tuple[Law, ...]:
         return (TwoPointLaw.of_guarantee(self.declared_epsilon),) if self.declared_epsilon > 0 else ()

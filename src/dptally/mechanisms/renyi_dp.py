@@ -13,6 +13,7 @@ from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
 from dptally.laws.moment_bound import RenyiBound, order_less_one
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
 from dptally.numerics.rounding import up
@@ -64,6 +65,9 @@ class RenyiDP(Mechanism):
         pairs = sorted(zip(orders, epsilons, strict=True))
         object.__setattr__(self, "orders", tuple(order for order, _ in pairs))
         object.__setattr__(self, "epsilons", tuple(abs(epsilon) for _, epsilon in pairs))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
 
     def laws(self) -> tuple[Law, ...]:
         pairs = list(zip(self.orders, self.epsilons, strict=True))
