@@ -19,6 +19,7 @@ _HOME = {
     "DptallyError": "errors",
     "InvalidArgument": "errors",
     "InvalidType": "errors",
+    "InvalidLaw": "errors",
     "Unanswerable": "errors",
     "CannotCalibrate": "errors",
     "MissingExtra": "errors",
@@ -42,6 +43,7 @@ _HOME = {
     "from_json": "mechanisms",
     "register": "mechanisms",
     **dict.fromkeys(TABLE, "mechanisms"),  # one entry for each mechanism: see mechanisms/registry.py
+    "check_law": "law.validity",
     "compare": "answers.compare",
     "convert": "answers.convert",
     "Accountant": "answers.accountant",

@@ -24,6 +24,7 @@ from dptally.errors import ChainBroken as ChainBroken
 from dptally.errors import DatasetExists as DatasetExists
 from dptally.errors import DptallyError as DptallyError
 from dptally.errors import InvalidArgument as InvalidArgument
+from dptally.errors import InvalidLaw as InvalidLaw
 from dptally.errors import InvalidType as InvalidType
 from dptally.errors import KeyReused as KeyReused
 from dptally.errors import LedgerError as LedgerError
@@ -38,6 +39,7 @@ from dptally.interval import Interval as Interval
 from dptally.law.adjacency import ADD_REMOVE as ADD_REMOVE
 from dptally.law.adjacency import REPLACE as REPLACE
 from dptally.law.adjacency import Adjacency as Adjacency
+from dptally.law.validity import check_law as check_law
 from dptally.ledger import Ledger as Ledger
 from dptally.mechanisms.alpha_dp import AlphaDP as AlphaDP
 from dptally.mechanisms.approx_dp import ApproxDP as ApproxDP

@@ -19,8 +19,10 @@ from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
 from dptally.law import Composition, Law
+from dptally.law.validity import ensure_valid
 from dptally.mechanisms.assumption import Assumption
 from dptally.mechanisms.later import later
+from dptally.mechanisms.registry import shipped
 from dptally.mechanisms.value import Value
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class Mechanism(Value):
 
     def directions(self) -> tuple[Composition, ...]:
         """The composed law of the whole plan, once for each direction that differs."""
-        stated = [(laws, count) for laws, count in ((mechanism.laws(), n) for mechanism, n in self.parts) if laws]
+        stated = [(laws, count) for laws, count in ((_laws(mechanism), n) for mechanism, n in self.parts) if laws]
         number = max((len(laws) for laws, _ in stated), default=1)
         composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
         return tuple(dict.fromkeys(composed))
@@ -183,6 +185,15 @@ class Mechanism(Value):
         """The answer at this delta with its route, theorems, assumptions and how to cite them."""
         answer: Explanation = later("explain")(self, delta)
         return answer
+
+
+def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
+    """The laws of a part; those of a mechanism from outside are checked first, also where their class is ours."""
+    laws = mechanism.laws()
+    if not shipped(type(mechanism)):
+        for law in laws:
+            ensure_valid(law)
+    return laws
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:
