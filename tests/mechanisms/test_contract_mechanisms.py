@@ -18,7 +18,7 @@ from dptally.law import Law
 from dptally.mechanisms import registry
 from dptally.mechanisms.value import Value
 
-DECLARED = {entry.json: entry for entry in registry.declarations() if entry.json is not None}
+DECLARED = {entry.json: entry for entry in registry.declarations() if entry.json and registry.shipped(entry.target)}
 EXAMPLES = {name: entry.target(**entry.arguments()) for name, entry in DECLARED.items()}
 MECHANISMS = {name: value for name, value in EXAMPLES.items() if isinstance(value, dp.Mechanism)}
 HOSTILE = (

@@ -58,6 +58,9 @@ class Composed(Mechanism):
     def assumptions(self) -> tuple[Assumption, ...]:
         return joined(one for part, _ in self.parts for one in part.assumptions())
 
+    def theorems(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(theorem for part, _ in self.parts for theorem in part.theorems()))
+
     def unsampled(self) -> Mechanism:
         return Composed.of((part.unsampled(), n) for part, n in self.parts)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +37,9 @@ class Mechanism(Value):
 
     __slots__ = ()
 
+    #: for a mechanism from outside: why its laws dominate it (author, year, number); ours cite the laws' theorem
+    theorem: ClassVar[str] = ""
+
     @abstractmethod
     def laws(self) -> tuple[Law, ...]:
         """The law of the privacy loss in each direction: (remove, add); one law where both are the same;
@@ -60,6 +63,20 @@ class Mechanism(Value):
     def assumptions(self) -> tuple[Assumption, ...]:
         """What the caller stated with it and the library cannot check; nothing unless the mechanism says so."""
         return ()
+
+    def theorems(self) -> tuple[str, ...]:
+        """What says that the laws dominate the mechanism; for one from outside, only what its author states.
+
+        A law class of ours is a formula there: who uses it proves that it applies, so its own theorem is not cited.
+        """
+        if type(self).theorem:
+            return (type(self).theorem,)
+        own = shipped(type(self))
+        stated = dict.fromkeys(law.theorem for law in self.laws() if own or _authored(law))
+        return tuple(theorem for theorem in stated if theorem) or (() if own else (self._unstated(),))
+
+    def _unstated(self) -> str:
+        return f"stated by the author of {type(self).__name__}, without a theorem"
 
     def unsampled(self) -> Mechanism:
         """The same without sampling, which reveals at least as much; itself where nothing is sampled."""
@@ -194,6 +211,12 @@ def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
         for law in laws:
             ensure_valid(law)
     return laws
+
+
+def _authored(law: Law) -> bool:
+    """Whether a law's theorem was written by the author of a class from outside (or given to this one law)."""
+    owner = next(cls for cls in type(law).__mro__ if "theorem" in vars(cls))
+    return not shipped(owner) or isinstance(vars(owner)["theorem"], property)
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:

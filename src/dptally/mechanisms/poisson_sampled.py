@@ -16,7 +16,7 @@ from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from dptally.mechanisms.assumption import Assumption, joined
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.registry import declared
+from dptally.mechanisms.registry import declared, shipped
 from dptally.numerics.exact import between
 
 __all__ = ["PoissonSampled"]
@@ -85,6 +85,11 @@ class PoissonSampled(Mechanism):
                 Assumption("sampling", _SAMPLING, (self.rate,)),
             )
         )
+
+    def theorems(self) -> tuple[str, ...]:
+        """The sampling's theorem, and what the author of a mechanism from outside states."""
+        outside = () if shipped(type(self.mechanism)) else self.mechanism.theorems()
+        return tuple(dict.fromkeys((*Mechanism.theorems(self), *outside)))
 
     def unsampled(self) -> Mechanism:
         """At rate 1, which reveals at least as much: H_a(P, Q) is jointly convex in (P, Q)."""
