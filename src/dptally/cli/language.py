@@ -188,9 +188,9 @@ class _Builder:
         except OverflowError:
             raise self.fail(item, "the number is too large") from None
 
-    def repeated(self, node: Join, plan: Mechanism, count: float) -> Mechanism:
+    def repeated(self, node: Join, plan: Mechanism, count: Any) -> Composed:
         try:
-            return count * plan
+            return plan * count
         except DptallyError as error:
             raise self.placed(node, error, str(error)) from None
 

@@ -24,7 +24,7 @@ class Assumption:
 
     @property
     def sentence(self) -> str:
-        shown = (value if isinstance(value, str) else repr(value) for value in sorted(self.values))  # type: ignore[type-var]
+        shown = (value if isinstance(value, str) else repr(value) for value in sorted(self.values))
         return self.text.format(", ".join(shown))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,19 +92,19 @@ class Mechanism(Value):
 
     # -- composition -----------------------------------------------------------------------------------------
 
-    def __add__(self, other: object) -> Composed:
+    def __add__(self, other: Mechanism) -> Composed:
         from dptally.mechanisms.composed import Composed
 
         if not isinstance(other, Mechanism):
             return NotImplemented
         return Composed.of((*self.parts, *other.parts))
 
-    def __radd__(self, other: object) -> Mechanism:
+    def __radd__(self, other: int) -> Mechanism:
         return (
             self if isinstance(other, int) and not isinstance(other, bool) and other == 0 else NotImplemented
         )  # so that sum() works
 
-    def __mul__(self, count: object) -> Composed:
+    def __mul__(self, count: SupportsIndex) -> Composed:
         from dptally.mechanisms.composed import Composed
 
         if isinstance(count, Mechanism):
