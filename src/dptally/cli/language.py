@@ -10,7 +10,7 @@ import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 from dptally.cli.syntax import Call, Join, Negative, Node, Number, PlanError, Series, Word, tree
 from dptally.errors import DptallyError, InvalidType
@@ -188,7 +188,7 @@ class _Builder:
         except OverflowError:
             raise self.fail(item, "the number is too large") from None
 
-    def repeated(self, node: Join, plan: Mechanism, count: Any) -> Composed:
+    def repeated(self, node: Join, plan: Mechanism, count: SupportsIndex) -> Composed:
         try:
             return plan * count
         except DptallyError as error:
