@@ -43,7 +43,7 @@ class AtomicLaw(Law):
     least_at_infinity: float | None = None
     reverse_mass: float | None = None
     has_characteristic: ClassVar[bool] = True
-    cited: str = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
+    cited: str = ""
     pair: Pair | None = field(default=None, repr=False)
 
     @property

@@ -11,10 +11,18 @@ from dptally.law import Law
 from dptally.laws.pairs import Response
 from dptally.laws.two_point import two_point_law
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 
 __all__ = ["RandomizedResponse"]
 
 
+@declared(
+    section="noise",
+    plan="randomized_response",
+    aliases=("rr",),
+    example={"p": 0.7, "categories": 3},
+    refuses={"p": (1, 1.5), "categories": (1, 2.0)},
+)
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(Mechanism):
     """Report the true one of ``categories`` answers with probability ``p``, each other one with q = (1 -
