@@ -4,7 +4,7 @@ one step              the law's own certified profile                           
 binomial sum          many copies of one loss with two values                                    (lattice/binomial.py)
 sum over all outcomes few steps of few values                                                   (lattice/enumeration.py)
 contour               smooth losses: one trapezoid sum through the saddle point                  (contour/inversion.py)
-total variation, near the largest loss, Chernoff below the other direction: early exits          (plan.py)
+Chernoff below the other direction (before the contour), total variation, near the largest loss  (plan.py)
 contour, swapped pair eps next to 0: the other direction of the same pair at -eps                (contour/swapped.py)
 big jumps             rare large losses: a contour for every size of loss                        (big_jump/plan.py)
 smoothed contour      different laws with point masses: a contour with a little noise            (contour/smoothed.py)
@@ -213,8 +213,16 @@ class Chernoff(_EndsOnly):
 class StopBelow(Chernoff):
     """Chernoff's bound early: a direction that it puts below the other one need not be sharp."""
 
+    def applies(self, plan: Plan) -> bool:
+        return plan.floor > 0 and plan.transformable
+
+
+class Vanishing(Chernoff):
+    """Chernoff's bound of delta where the contour failed: below the least double nothing else need be known."""
+
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
-        return super().epsilon(plan, target) if plan.floor > 0 else iter(())
+        del plan, target
+        return iter(())
 
 
 class SwappedPair(Route):
@@ -350,8 +358,8 @@ class BasicComposition(_EndsOnly):
         yield Ends(max(alone), up(total, 2) if math.isfinite(total) else math.inf)
 
 
-_EARLY_EXITS: tuple[Route, ...] = (TotalVariation(), NearSupremum(), StopBelow())
-_FIRST: tuple[Route, ...] = (OneStep(), BinomialSum(), Enumeration(), Contour())
+_EARLY_EXITS: tuple[Route, ...] = (TotalVariation(), NearSupremum(), Vanishing())
+_FIRST: tuple[Route, ...] = (OneStep(), BinomialSum(), Enumeration(), StopBelow(), Contour())
 _CONTOURS: tuple[Route, ...] = (SwappedPair(), BigJump(), SmoothedContour())
 _LAST: tuple[Route, ...] = (DecisiveLattice(), TiltedLattice(), BasicComposition(), Chernoff())
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -189,14 +190,21 @@ def _leading(parts: Losses, tables: list[MomentTable], row: int) -> Losses:
 def tabulate(parts: Losses, passed: Callable[[MomentTable], bool]) -> MomentTable:
     """K at increasing tilts, until ``passed`` says that the table reaches far enough or K becomes infinite."""
     columns = np.zeros((5, 0))
-    for theta in _BLOCKS:
-        block = tabulate_at(parts, theta)
+    for number, theta in enumerate(_BLOCKS):
+        tables = [_kept(law, number) if isinstance(law, Law) else law.moment_table(theta) for law, _ in parts]
+        block = added(parts, theta, tables)
         rows = np.array([block.theta, block.moment, block.error, block.first, block.second])
         keep = np.isfinite(rows).all(axis=0)
         columns = np.concatenate((columns, rows[:, keep]), axis=1)
         if not keep.all() or passed(MomentTable(*columns)):
             break
     return MomentTable(*columns)
+
+
+@lru_cache(maxsize=512)
+def _kept(law: Law, number: int) -> MomentTable:
+    """K of one law at one block of tilts: the same for every count and every question."""
+    return law.moment_table(_BLOCKS[number])
 
 
 def merged(*tables: MomentTable) -> MomentTable:
