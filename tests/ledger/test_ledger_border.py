@@ -532,6 +532,27 @@ def test_one_key_is_one_release(ledger: Ledger) -> None:
         ledger.release("d", release.mode, ["a"], **asked, key="k")
 
 
+def test_what_may_fail_and_what_is_concentrated_share_a_budget(ledger: Ledger) -> None:
+    ledger.create("mixed", budget=dp.ZCDP(0.5), delta=1e-6, failure=1e-8, analysts={"ann": dp.ZCDP(0.25)})
+    bits = {"epsilon": 0.5, "delta": 4e-9, "adjacency": dp.ADD_REMOVE}
+    for _ in range(2):
+        ledger.release("mixed", release.mode_of_bits, [1] * 90, by="ann", **bits)
+    ledger.release("mixed", release.count, [1], by="bob", sigma=4)
+    with pytest.raises(BudgetExceeded, match="failure probability"):
+        ledger.release("mixed", release.mode_of_bits, Untouchable(), by="ann", **bits)
+    status = ledger.status("mixed")
+    assert status.failure is not None
+    assert status.failure.spent == pytest.approx(8e-9)
+    assert status.failure.left == pytest.approx(2e-9)
+    assert status.budget == "ZCDP(rho=0.5) with failure 1e-08"
+    assert ledger.epsilon("mixed") < ledger.odometer("mixed")
+    with pytest.raises(dp.Unanswerable, match="larger delta"):
+        ledger.odometer("mixed", delta=1e-9)
+    with pytest.raises(CannotPrice, match="failure share"):
+        ledger.spend("d", dp.ApproxDP(0.1, 1e-9))
+    ledger.verify()
+
+
 # -- names ---------------------------------------------------------------------------------------------------
 
 
