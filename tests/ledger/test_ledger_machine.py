@@ -41,7 +41,7 @@ class LedgerMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.mkdtemp()
         self.url = f"sqlite:///{self.folder}/x.db"
-        self.handles = [Ledger.open(self.url), Ledger.open(self.url)]
+        self.handles = [Ledger.open(self.url, create=True), Ledger.open(self.url, create=True)]
         self.model: dict[str, list[Spend]] = {}
         self.head = self.handles[0].head()
 

@@ -15,7 +15,7 @@ from dptally.ledger.statement import bar
 
 @pytest.fixture
 def ledger(sqlite_url: str) -> Iterator[Ledger]:
-    with Ledger.open(sqlite_url) as made:
+    with Ledger.open(sqlite_url, create=True) as made:
         made.create("d", budget=dp.ZCDP(0.5), delta=1e-9, analysts={"bob": dp.ZCDP(0.25)}, about="wards | <b>")
         with made.spend("d", dp.ZCDP(0.125), by="alice", why="a | b <i>&"):
             pass

@@ -53,7 +53,7 @@ KEYS = {
 
 def build(path: Path, entries: int) -> Ledger:
     """A ledger with three kinds of budget, analysts with caps, parts, labels, and all states."""
-    ledger = Ledger.open(f"sqlite:///{path}")
+    ledger = Ledger.open(f"sqlite:///{path}", create=True)
     ledger.create("pure", budget=dp.PureDP(1e6), delta=1e-9, analysts={"ann": dp.PureDP(1e5)})
     ledger.create("zcdp", budget=dp.ZCDP(1e6))
     ledger.create("approx", budget=dp.ApproxDP(1e4, 1e-3))
@@ -309,7 +309,7 @@ def test_a_forged_chain_needs_the_head_to_be_noticed(tmp_path: Path) -> None:
 
     raw.execute("UPDATE dptally_datasets SET length=0, head=? WHERE name='zcdp'", [genesis(head.ledger, "zcdp")])
     raw.close()
-    with Ledger.open(url) as forged:
+    with Ledger.open(url, create=True) as forged:
         forged.verify()
     with pytest.raises(RolledBack, match="zcdp"):
         Ledger.open(url, head=head)
@@ -418,7 +418,7 @@ def test_exports_verify_anywhere_and_edits_are_detected(small: Ledger, tmp_path:
 def test_entries_that_say_what_cannot_be(
     sqlite_url: str, dataset: str, kind: str, change: dict[str, object], reason: str
 ) -> None:
-    with Ledger.open(sqlite_url) as ledger:
+    with Ledger.open(sqlite_url, create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(1.0))
         ledger.spend("d", dp.PureDP(0.25))
 

@@ -19,11 +19,11 @@ from dptally.ledger.debit import Asked, Refused, check_request, debit, replayed,
 from dptally.ledger.entries import Entry, Request, State, name, now, prose, stamp
 from dptally.ledger.history import export, spends
 from dptally.ledger.journal import REGISTER, Journal, holder_row, load_books, read_terms, save_books
-from dptally.ledger.opening import check_head, prepare, read_head
+from dptally.ledger.opening import check_head, make_file, prepare, read_head
 from dptally.ledger.receipts import Batch, Receipt
 from dptally.ledger.schema import accounts, datasets
 from dptally.ledger.status import Status, balance, failure_balance, odometer, remaining, repeats
-from dptally.ledger.store import Store
+from dptally.ledger.store import Settlement, Store, checked_url
 from dptally.ledger.terms import ALLOWANCE, Terms, amount_from_json, amount_to_json
 from dptally.ledger.verification import Verified, verify
 from dptally.mechanisms.mechanism import Mechanism
@@ -39,7 +39,7 @@ class Ledger:
 
     >>> import dptally as dp, tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = Ledger.open(f"sqlite:///{folder.name}/budget.db")
+    >>> ledger = Ledger.open(f"sqlite:///{folder.name}/budget.db", create=True)
     >>> ledger.create("ehr-2026", budget=dp.ZCDP(0.5), delta=1e-15)
     >>> plan = 1 * dp.Gaussian(sigma=2.0)
     >>> with ledger.spend("ehr-2026", plan, by="alice", why="ward counts", key="q-17") as receipt:
@@ -58,18 +58,30 @@ class Ledger:
 
     @classmethod
     def open(
-        cls, url: str, *, read_only: bool = False, head: Head | str | None = None, timeout: float = 30.0
+        cls,
+        url: str,
+        *,
+        create: bool = False,
+        read_only: bool = False,
+        head: Head | str | None = None,
+        timeout: float = 30.0,
     ) -> Ledger:
-        """Open the ledger at a database URL, and make it if there is none.
+        """Open the ledger at a database URL. One that is not there is made only with ``create=True``, which
+        opens what is there. An empty or cut file is refused.
 
         ``head`` is what :meth:`head` gave earlier (or its JSON): a ledger that no longer contains it was
         rolled back or replaced, and is refused. ``timeout`` is how many seconds to wait for another process's
         lock.
         """
         known = head if head is None or isinstance(head, Head) else Head.from_json(head)
-        store = Store(url, bool(read_only), checks.positive("timeout", timeout))
+        checks.positive("timeout", timeout)
+        if create and read_only:
+            raise InvalidArgument("create", "left out for a ledger that is opened read-only", create)
+        if create and checked_url(url).get_backend_name() == "sqlite":
+            make_file(url, timeout)
+        store = Store(url, bool(read_only), timeout)
         try:
-            ledger = cls(store, prepare(store))
+            ledger = cls(store, prepare(store, bool(create)))
             if known is not None:
                 store.read(lambda connection: check_head(connection, ledger._id, known))
         except BaseException:
@@ -246,7 +258,7 @@ class Ledger:
 
     def _settle(self, endings: Sequence[tuple[Entry, State, Any]]) -> None:
         dataset = endings[0][0].dataset
-        late = self._store.write(lambda connection: settle(connection, dataset, endings))
+        late = self._store.write(Settlement(lambda connection: settle(connection, dataset, endings)))
         if late:
             raise NotReleasable(f"{late[0]}: do not publish the answer; it is burnt, and what it cost stays spent")
 
