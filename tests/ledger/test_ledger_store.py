@@ -190,17 +190,17 @@ def test_migration_runs_once_and_is_written_into_the_chain(
 ) -> None:
     ran: list[int] = []
     ledger.spend("d", dp.PureDP(0.25))
-    monkeypatch.setattr(schema, "VERSION", 3)
-    monkeypatch.setattr("dptally.ledger.verification.VERSION", 3)
-    with pytest.raises(LedgerUnavailable, match="no way from schema version 1 to 2"):
+    monkeypatch.setattr(schema, "VERSION", 4)
+    monkeypatch.setattr("dptally.ledger.verification.VERSION", 4)
+    with pytest.raises(LedgerUnavailable, match="no way from schema version 2 to 3"):
         opened()
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: lambda c: ran.append(1), 2: lambda c: ran.append(2)})
+    monkeypatch.setattr(schema, "MIGRATIONS", {2: lambda c: ran.append(2), 3: lambda c: ran.append(3)})
     with pytest.raises(LedgerUnavailable, match="old schema"):
         opened(read_only=True)
     newer = opened()
-    assert ran == [1, 2]
+    assert ran == [2, 3]
     opened()
-    assert ran == [1, 2]
+    assert ran == [2, 3]
     assert newer.verify().entries == 3  # registered, spent, migrated
     assert newer.remaining("d") == pytest.approx(0.75)
 

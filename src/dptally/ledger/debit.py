@@ -32,7 +32,7 @@ from dptally.ledger.entries import (
     spend_body,
     state_of,
 )
-from dptally.ledger.journal import Journal, find_keys, load_books, save_books, settlements
+from dptally.ledger.journal import Journal, find_keys, settlements
 from dptally.ledger.schema import accounts
 from dptally.ledger.status import exceeded
 from dptally.ledger.terms import Terms
@@ -105,7 +105,7 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
     fresh = {one.key: one for one in reversed(asked) if one.key not in found}
     analysts = {one.request.by for one in fresh.values()}
     places = {(one.request.partition, one.request.part) for one in fresh.values()}
-    before = load_books(connection, dataset, terms, analysts, places)
+    before = journal.load(analysts, places)
     books = copy.deepcopy(before)
     at = now()
     bodies: list[tuple[str, str]] = []
@@ -116,8 +116,8 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
             body = spend_body(one.request, one.plan_json, dataset, journal.length + len(bodies) + 1, one.call, cost, at)
             bodies.append((one.key, body))
     if bodies:
+        journal.save(before, books)
         hashes = journal.append([("spend", key, None, body) for key, body in bodies])
-        save_books(connection, dataset, before, books)
         found |= {key: (json.loads(body), digest) for (key, body), digest in zip(bodies, hashes, strict=True)}
     return _answers(connection, dataset, terms, asked, found)
 
@@ -214,7 +214,7 @@ def settle(connection: sa.Connection, dataset: str, endings: Sequence[tuple[Entr
         ):
             late.append(f"the reservation of entry {entry.number} of dataset {dataset!r} expired at {entry.expires}")
             state, value = "burnt", None
-        body = settle_body(dataset, journal.length + len(rows) + 1, entry.number, state, value, at)
+        body = settle_body(dataset, journal.length + len(rows) + 1, entry.number, state, value, at, entry.by)
         rows.append(("settle", None, entry.number, body))
     if rows:
         journal.append(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +11,11 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from dptally import checks
+from dptally.documents import read_json
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.ledger.chain import canonical
+from dptally.ledger.pricing import check_work
+from dptally.ledger.reading import VALUE_DEPTH, VALUE_LIMIT
 from dptally.ledger.terms import amount_from_json, amount_to_json
 from dptally.ledger.units import Amount
 from dptally.mechanisms.json import from_json, to_json
@@ -22,7 +25,7 @@ __all__ = ["Entry", "Request", "State", "name", "prose", "settle_body", "spend_b
 
 State = Literal["reserved", "released", "burnt"]
 
-VALUE_LIMIT = 1 << 20  # characters of JSON: a ledger is not a data store
+MOST_LABELS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Request:
     def __post_init__(self) -> None:
         if not isinstance(self.plan, Mechanism):
             raise InvalidType("plan", "a mechanism or a sum of mechanisms, such as 10 * Gaussian(sigma=40)", self.plan)
+        check_work(self.plan)
         if self.by:
             name("by", self.by)
         prose("by", self.by)
@@ -51,7 +55,10 @@ class Request:
             name("key", self.key)
         if isinstance(self.labels, (str, bytes)) or not isinstance(self.labels, Iterable):
             raise InvalidType("labels", "a sequence of texts", self.labels)
-        object.__setattr__(self, "labels", tuple(sorted({name("labels", label) for label in self.labels})))
+        labels = {name("labels", label) for label in itertools.islice(self.labels, MOST_LABELS + 1)}
+        if len(labels) > MOST_LABELS:
+            raise InvalidArgument("labels", f"at most {MOST_LABELS}", f"{MOST_LABELS + 1} or more")
+        object.__setattr__(self, "labels", tuple(sorted(labels)))
         prose("partition", self.partition)
         prose("part", self.part)
         if bool(self.partition) != bool(self.part):
@@ -131,8 +138,8 @@ def spend_body(
     )
 
 
-def settle_body(dataset: str, number: int, of: int, state: State, value: Any, at: datetime) -> str:
-    body = {"at": stamp(at), "dataset": dataset, "of": of, "seq": number, "state": state, "type": "settle"}
+def settle_body(dataset: str, number: int, of: int, state: State, value: Any, at: datetime, by: str) -> str:
+    body = {"at": stamp(at), "by": by, "dataset": dataset, "of": of, "seq": number, "state": state, "type": "settle"}
     if value is not None:
         body["value"] = value
     return canonical(body)
@@ -142,13 +149,13 @@ def stored_value(value: Any) -> Any:
     """The value as JSON will give it back; what JSON cannot hold is refused before anything is written."""
     try:
         text = canonical(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
+        text = None
+    if text is None:
         raise InvalidType(
             "value", "a JSON value (numbers without NaN, texts, lists, dictionaries)", type(value).__name__
-        ) from None
-    if len(text) > VALUE_LIMIT:
-        raise InvalidArgument("value", f"at most {VALUE_LIMIT} characters of JSON", f"{len(text)} characters")
-    return json.loads(text)
+        )
+    return read_json(text, "value", longest=VALUE_LIMIT, deepest=VALUE_DEPTH)
 
 
 def state_of(spend: Mapping[str, Any], settled: Mapping[str, Any] | None, at: datetime) -> State:
@@ -184,19 +191,30 @@ plan_from_json = lru_cache(maxsize=1024)(from_json)
 
 
 def name(argument: str, value: object) -> str:
-    """A non-empty text of at most 200 printable characters."""
+    """A non-empty text of at most 200 printable characters on one line."""
     text = prose(argument, value, limit=200)
     if not text or text != text.strip():
         raise InvalidArgument(argument, "a non-empty text without spaces at its ends", value)
+    if any(unicodedata.category(c) in _NOT_IN_NAMES for c in text):
+        raise InvalidArgument(argument, "one line of printable characters, without invisible ones", ascii(value))
     return text
 
 
 def prose(argument: str, value: object, limit: int = 2000) -> str:
-    """A printable text: no control characters and nothing that UTF-8 cannot hold."""
+    """A printable text: no control characters, nothing that turns the direction of writing, and nothing that
+    UTF-8 cannot hold. Lines may be broken.
+    """
     if not isinstance(value, str):
         raise InvalidType(argument, "a text", value)
     if len(value) > limit:
         raise InvalidArgument(argument, f"at most {limit} characters", value)
-    if any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in value):
-        raise InvalidArgument(argument, "free of control characters", value)
+    if any(unicodedata.category(c) in _NOT_IN_PROSE and c not in "\n\t" for c in value):
+        raise InvalidArgument(argument, "free of control characters", ascii(value))
+    if not _TURNING.isdisjoint(value):
+        raise InvalidArgument(argument, "free of characters that turn the direction of writing", ascii(value))
     return value
+
+
+_NOT_IN_PROSE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_NOT_IN_NAMES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

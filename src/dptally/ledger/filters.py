@@ -20,6 +20,7 @@ from dptally import checks
 from dptally.accounting.moments import infinity_mass, log_moment_upper
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Composition
+from dptally.mechanisms.composed import Composed
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.numerics.rounding import EPS, up
 
@@ -277,11 +278,14 @@ def filter_for(budget: object) -> Filter:
 
 
 def kinds_that_can_price(plan: Mechanism) -> tuple[str, ...]:
-    """The kinds of budget that could pay for the plan."""
+    """The kinds of budget that could pay for the plan, judged by one mechanism of each type at two orders: advice
+    must not cost more than the price.
+    """
+    sample = Composed.of((one, 1) for one in {type(part): part for part, _ in plan.parts}.values())
     able = []
     for candidate in FILTERS.values():
         try:
-            prices, _ = candidate.price(plan, RENYI_ORDERS)
+            prices, _ = candidate.price(sample, RENYI_ORDERS[1:3])
         except Unanswerable:
             continue
         if min(prices) < math.inf:

@@ -18,7 +18,7 @@ from dptally.ledger.chain import Head, canonical, genesis
 from dptally.ledger.debit import Asked, Refused, check_request, debit, replayed, settle
 from dptally.ledger.entries import Entry, Request, State, name, now, prose, stamp
 from dptally.ledger.history import export, spends
-from dptally.ledger.journal import REGISTER, Journal, holder_row, load_books, read_terms, save_books
+from dptally.ledger.journal import REGISTER, Journal, holder_row, load_books, opening_buckets, read_terms
 from dptally.ledger.opening import check_head, make_file, prepare, read_head
 from dptally.ledger.receipts import Batch, Receipt
 from dptally.ledger.schema import accounts, datasets
@@ -138,11 +138,17 @@ class Ledger:
                 "type": "register",
             }
             register.append([("register", None, None, canonical(body))])
-            start = {"name": dataset, "terms": text, "length": 0, "head": genesis(self._id, dataset)}
+            start = {
+                "name": dataset,
+                "terms": text,
+                "length": 0,
+                "head": genesis(self._id, dataset),
+                "books": canonical(opening_buckets(terms)),
+            }
             connection.execute(sa.insert(datasets), start)
             connection.execute(
                 sa.insert(accounts),
-                {"dataset": dataset, "holder": DATASET, **holder_row(terms.cap, terms.zero)},
+                {"dataset": dataset, "holder": DATASET, **holder_row(DATASET, terms.cap, terms.zero)},
             )
             for who, cap in shares.items():
                 self._limit(connection, dataset, who, list(amount_to_json(cap)))
@@ -162,7 +168,7 @@ class Ledger:
 
     def _limit(self, connection: sa.Connection, dataset: str, who: str, cap: list[str] | None) -> None:
         journal = Journal.locked(connection, dataset)
-        before = load_books(connection, dataset, journal.terms, [who])
+        before = journal.load([who])
         books = Books(
             before.zero,
             {who: before.spent.get(who, before.zero)},
@@ -183,8 +189,8 @@ class Ledger:
             "seq": journal.length + 1,
             "type": "limit",
         }
+        journal.save(before, books)
         journal.append([("limit", None, None, canonical(body))])
-        save_books(connection, dataset, before, books)
 
     def datasets(self) -> tuple[str, ...]:
         """The names of the accounts."""
@@ -357,10 +363,13 @@ class Ledger:
 
     # -- trust -----------------------------------------------------------------------------------------------
 
-    def verify(self) -> Verified:
-        """Follow every chain and replay its sums; raise ChainBroken at the first disagreement."""
+    def verify(self, prices: bool = False) -> Verified:
+        """Follow every chain and replay its sums; raise ChainBroken at the first disagreement. With
+        ``prices=True`` each different plan is priced again, and an entry that was charged less is named: a
+        client prices its own plans, and nothing else finds one that lied.
+        """
         with self._store.reading() as connection:
-            return verify(connection, self._id)
+            return verify(connection, self._id, bool(prices))
 
     def head(self) -> Head:
         """The head of every chain. Keep it outside the ledger and give it back to :meth:`open`."""

@@ -9,17 +9,19 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from dptally.errors import LedgerUnavailable, RolledBack, SchemaTooNew
-from dptally.ledger import schema
-from dptally.ledger.chain import Head, canonical, genesis
-from dptally.ledger.entries import now, stamp
+from dptally.ledger import migration, schema
+from dptally.ledger.chain import Head, genesis
 from dptally.ledger.guard import guard_of
 from dptally.ledger.journal import REGISTER, Journal
+from dptally.ledger.merkle import root
 from dptally.ledger.postgres import assert_logged
+from dptally.ledger.reading import read_list
 from dptally.ledger.sqlite_file import checked_path
 from dptally.ledger.store import Store, checked_url
 
 __all__ = ["check_head", "make_file", "prepare", "read_head"]
 
+_WITH_TREES = 2  # the first schema version with Merkle trees and bound totals
 _LOCK_OF_POSTGRES = 0x6470_7461_6C6C_79  # "dptally"
 
 
@@ -142,20 +144,23 @@ def _migrate(connection: sa.Connection) -> None:
             raise LedgerUnavailable(f"there is no way from schema version {step} to {step + 1}; nothing was changed")
         schema.MIGRATIONS[step](connection)
     connection.execute(sa.update(schema.meta).where(schema.meta.c.name == "schema").values(value=str(schema.VERSION)))
+    if version < _WITH_TREES and found is not None:
+        migration.bind(connection, found[0], version)
     journal = Journal.locked(connection, REGISTER)
-    body = {
-        "at": stamp(now()),
-        "from": version,
-        "seq": journal.length + 1,
-        "to": schema.VERSION,
-        "type": "migrate",
-    }
-    journal.append([("migrate", None, None, canonical(body))])
+    journal.append([("migrate", None, None, migration.body(journal, version))])
 
 
-def read_head(connection: sa.Connection, ledger: str) -> Head:
-    rows = connection.execute(sa.select(schema.datasets.c.name, schema.datasets.c.length, schema.datasets.c.head))
-    return Head(ledger, {name: (length, digest) for name, length, digest in rows})
+def read_head(connection: sa.Connection, ledger: str, only: str | None = None) -> Head:
+    """The head of every chain, or of one."""
+    columns = schema.datasets.c
+    question = sa.select(columns.name, columns.length, columns.head, columns.peaks)
+    chains, roots = {}, {}
+    for name, length, digest, peaks in connection.execute(
+        question if only is None else question.where(columns.name == only)
+    ):
+        chains[name] = (length, digest)
+        roots[name] = root(read_list(peaks), genesis(ledger, name))
+    return Head(ledger, chains, roots)
 
 
 def check_head(connection: sa.Connection, ledger: str, head: Head) -> None:
