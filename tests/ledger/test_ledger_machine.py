@@ -73,12 +73,11 @@ class LedgerMachine(RuleBasedStateMachine):
         make = lambda: self.handles[which].create(  # noqa: E731
             name, budget=dp.PureDP(1.0), allowance=0, analysts={"ann": dp.PureDP(ANN / CAP)}
         )
+        make()  # again with the same terms it changes nothing
         if name in self.model:
             with pytest.raises(dp.LedgerError):
-                make()
-        else:
-            make()
-            self.model[name] = []
+                self.handles[which].create(name, budget=dp.PureDP(1.0), allowance=0)
+        self.model.setdefault(name, [])
 
     asked = st.tuples(
         st.integers(0, 20),

@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from dptally.ledger.chain import canonical
 
-__all__ = ["AMOUNTS", "bucket_of", "commitment", "digest", "row_text", "stated", "with_commitment"]
+__all__ = ["AMOUNTS", "bucket_of", "commitment", "digest_of", "row_text", "stated", "with_commitment"]
 
 AMOUNTS = "amounts"
 _BEGINNING = re.compile(r'\{"at":"[^"]*",')
@@ -32,7 +32,7 @@ def row_text(key: tuple[str, ...], caps: str | None, amounts: str) -> str:
     return canonical([*key, caps, amounts])
 
 
-def digest(rows: Iterable[str]) -> str | None:
+def digest_of(rows: Iterable[str]) -> str | None:
     """The digest of a bucket; None for one without rows."""
     ordered = sorted(rows)
     return sha256("\n".join(ordered).encode()).hexdigest() if ordered else None

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from dptally.errors import ChainBroken, InvalidArgument, LedgerUnavailable, UnknownDataset
 from dptally.ledger.books import DATASET, EVERYONE, WHOLE, Books, Slot
 from dptally.ledger.chain import canonical, chained
-from dptally.ledger.commitment import bucket_of, commitment, digest, row_text, stated, with_commitment
+from dptally.ledger.commitment import bucket_of, commitment, digest_of, row_text, stated, with_commitment
 from dptally.ledger.merkle import extended
 from dptally.ledger.reading import read_list, read_object
 from dptally.ledger.schema import accounts, datasets, entries, meta, slots
@@ -164,7 +164,7 @@ class Journal:
                 books.slots[key] = _amount(row.amounts)
                 self.rows[row.bucket][key] = row_text(key, None, row.amounts)
         for bucket in wanted:
-            if digest(self.rows[bucket].values()) != self.buckets.get(str(bucket)):
+            if digest_of(self.rows[bucket].values()) != self.buckets.get(str(bucket)):
                 raise self._wrong_totals()
         return books
 
@@ -181,7 +181,7 @@ class Journal:
             if before.slots.get(slot) != amount:
                 touched.add(self._put(slot, row_text(slot, None, amount_text(amount))))
         for bucket in touched:
-            self.buckets[str(bucket)] = digest(self.rows[bucket].values()) or ""
+            self.buckets[str(bucket)] = digest_of(self.rows[bucket].values()) or ""
 
     def _put(self, key: Key, text: str) -> int:
         bucket = bucket_of(*key)
@@ -198,7 +198,7 @@ def whose(body: str) -> str | None:
 def opening_buckets(terms: Terms) -> dict[str, str]:
     """The digests of the totals of a dataset on which nothing was spent."""
     text = row_text((DATASET,), amount_text(terms.cap), amount_text(terms.zero))
-    return {str(bucket_of(DATASET)): digest([text]) or ""}
+    return {str(bucket_of(DATASET)): digest_of([text]) or ""}
 
 
 _WHOSE = re.compile(r'\{"at":"[^"]*",(?:"books":"[^"]*",)?"by":("(?:[^"\\]|\\.)*")')
@@ -259,6 +259,16 @@ def read_terms(connection: sa.Connection, dataset: str) -> Terms:
     if text is None or dataset == REGISTER:
         raise UnknownDataset(dataset)
     return Terms.from_json(text)
+
+
+def was_created_so(connection: sa.Connection, dataset: str, terms: str, shares: dict[str, list[str]]) -> bool:
+    """Whether the register holds this dataset with the same terms and the same analysts' shares."""
+    here = entries.c.dataset == REGISTER, entries.c.type == "register"
+    for (text,) in connection.execute(sa.select(entries.c.body).where(*here)):
+        body = read_object(text)
+        if body["name"] == dataset:
+            return bool(body["terms"] == terms and body.get("shares", {}) == shares)
+    return False
 
 
 def find_keys(connection: sa.Connection, dataset: str, keys: Iterable[str]) -> dict[str, tuple[dict[str, Any], str]]:

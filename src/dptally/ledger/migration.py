@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from dptally.ledger import schema
 from dptally.ledger.chain import canonical
-from dptally.ledger.commitment import bucket_of, digest, row_text
+from dptally.ledger.commitment import bucket_of, digest_of, row_text
 from dptally.ledger.entries import now, stamp
 from dptally.ledger.journal import REGISTER, Journal, whose
 from dptally.ledger.merkle import extended
@@ -90,4 +90,4 @@ def _digests(connection: sa.Connection, dataset: str) -> dict[str, str]:
         texts.setdefault(row.bucket, []).append(row_text((row.holder,), row.caps, row.amounts))
     for row in connection.execute(sa.select(slots).where(slots.c.dataset == dataset)):
         texts.setdefault(row.bucket, []).append(row_text((row.holder, row.partition, row.part), None, row.amounts))
-    return {str(bucket): digest(rows) or "" for bucket, rows in texts.items()}
+    return {str(bucket): digest_of(rows) or "" for bucket, rows in texts.items()}

@@ -19,7 +19,7 @@ from dptally.ledger.reading import read_list
 from dptally.ledger.sqlite_file import checked_path
 from dptally.ledger.store import Store, checked_url
 
-__all__ = ["check_head", "make_file", "prepare", "read_head"]
+__all__ = ["check_head", "make_file", "prepare", "put", "read_head"]
 
 _WITH_TREES = 2  # the first schema version with Merkle trees and bound totals
 _LOCK_OF_POSTGRES = 0x6470_7461_6C6C_79  # "dptally"
@@ -48,18 +48,18 @@ def make_file(url: str, timeout: float) -> None:
                 store.write(_lay)
             finally:
                 store.close()
-            _put(draft, path)
+            put(draft, path)
         finally:
             for suffix in ("", "-wal", "-shm", "-lock"):
                 Path(f"{draft}{suffix}").unlink(missing_ok=True)
 
 
-def _put(draft: Path, path: Path) -> None:
+def put(draft: Path, path: Path) -> None:
     """A hard link never replaces what is there; the directory is synchronised, so that the name survives."""
     try:
         os.link(draft, path)
     except FileExistsError:
-        return
+        raise LedgerUnavailable(f"there is a file at {str(path)!r} already; nothing was replaced") from None
     except OSError:  # pragma: no cover  (a file system without hard links; the guard keeps others away)
         os.rename(draft, path)
     if hasattr(os, "O_DIRECTORY"):

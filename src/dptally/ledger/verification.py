@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from dptally.errors import ChainBroken, DptallyError, InvalidArgument
 from dptally.ledger.books import DATASET, Books
 from dptally.ledger.chain import _ENTRY, Head, canonical, genesis
-from dptally.ledger.commitment import bucket_of, commitment, digest, row_text, stated
+from dptally.ledger.commitment import bucket_of, commitment, digest_of, row_text, stated
 from dptally.ledger.entries import plan_from_json
 from dptally.ledger.journal import REGISTER, amount_text, holder_row
 from dptally.ledger.merkle import extended, root
@@ -248,7 +248,7 @@ def digests(books: Books) -> dict[str, str]:
         texts.setdefault(bucket_of(holder), []).append(text)
     for slot, amount in books.slots.items():
         texts.setdefault(bucket_of(*slot), []).append(row_text(slot, None, amount_text(amount)))
-    return {str(bucket): digest(rows) or "" for bucket, rows in texts.items()}
+    return {str(bucket): digest_of(rows) or "" for bucket, rows in texts.items()}
 
 
 def _follow(connection: sa.Connection, chain: _Chain) -> None:
