@@ -15,7 +15,7 @@ from dptally.ledger.statement import bar
 
 @pytest.fixture
 def ledger(sqlite_url: str) -> Iterator[Ledger]:
-    with Ledger.open(sqlite_url) as made:
+    with Ledger.open(sqlite_url, create=True) as made:
         made.create(
             "d",
             budget=dp.ZCDP(0.5),

@@ -41,12 +41,12 @@ def _refused(error: DptallyError) -> SystemExit:
 
 
 @contextmanager
-def _opened(url: str, head: Path | None = None, read_only: bool = False) -> Iterator[Ledger]:
+def _opened(url: str, head: Path | None = None, read_only: bool = False, create: bool = False) -> Iterator[Ledger]:
     from dptally.ledger import Ledger
 
     try:
         known = None if head is None else head.read_text(encoding="utf-8")
-        with Ledger.open(url, read_only=read_only, head=known) as ledger:
+        with Ledger.open(url, read_only=read_only, head=known, create=create) as ledger:
             yield ledger
     except DptallyError as error:
         raise _refused(error) from None
@@ -123,7 +123,7 @@ def create(
         raise click.UsageError(str(error)) from None
     if len(budgets) != 1:
         raise click.UsageError("give exactly one of --pure, --zcdp, --gdp, --approx")
-    with _opened(url, head) as ledger:
+    with _opened(url, head, create=head is None) as ledger:
         ledger.create(dataset, budget=budgets[0], delta=delta, about=about)
         made = ledger.status(dataset)
         click.echo(json.dumps(made.to_dict()) if as_json else f"created {dataset!r}: {made.budget}")

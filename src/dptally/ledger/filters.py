@@ -308,13 +308,21 @@ def filter_for(budget: object) -> Filter:
 
 
 def kinds_that_can_price(plan: Mechanism) -> tuple[str, ...]:
-    """The kinds of budget that could pay for the plan without a failure share."""
-    return tuple(rule.budget for rule in FILTERS.values() if _priced(lambda rule=rule: rule.price(plan, RENYI_ORDERS)))  # type: ignore[misc]
+    """The kinds of budget that could pay for the plan without a failure share, judged by one mechanism of each type
+    at two orders: advice must not cost more than the price.
+    """
+    sample = _sample(plan)
+    rules = FILTERS.values()
+    return tuple(rule.budget for rule in rules if _priced(lambda rule=rule: rule.price(sample, RENYI_ORDERS[1:3])))  # type: ignore[misc]
 
 
 def needs_failure(rule: Filter, plan: Mechanism) -> bool:
-    """Whether a budget of this kind could pay for the plan if it had a failure share."""
-    return rule.takes_failure and _priced(lambda: rule.price_failing(plan))
+    """Whether a budget of this kind could pay for the plan if it had a failure share, judged likewise."""
+    return rule.takes_failure and _priced(lambda: rule.price_failing(_sample(plan)))
+
+
+def _sample(plan: Mechanism) -> Composed:
+    return Composed.of((one, 1) for one in {type(part): part for part, _ in plan.parts}.values())
 
 
 def _priced(price: Callable[[], Prices]) -> bool:
