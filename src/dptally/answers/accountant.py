@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 from dptally import checks
+from dptally.documents import read_json
 from dptally.errors import BudgetExceeded, InvalidArgument, InvalidType
 from dptally.interval import Interval
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.composed import MOST_COPIES, Composed
-from dptally.mechanisms.json import LONGEST, check_depth, from_json, to_json
+from dptally.mechanisms.json import LONGEST, from_json, to_json
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.training import dpsgd
 
@@ -256,11 +257,7 @@ class Accountant:
 
 def _with_budget(text: str) -> dict[str, Any] | None:
     """The outer object of an accountant with a budget; None for a bare plan, which ``from_json`` reads."""
-    if not isinstance(text, str) or len(text) > LONGEST or '"budget"' not in text:
+    if not isinstance(text, str) or '"budget"' not in text:
         return None
-    check_depth(text)
-    try:
-        state = json.loads(text)
-    except ValueError:
-        return None
+    state = read_json(text, "text", longest=LONGEST)
     return state if isinstance(state, dict) and set(state) == {"budget", "delta", "plan"} else None
