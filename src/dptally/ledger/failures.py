@@ -68,7 +68,7 @@ def _advice(error: exc.DBAPIError, text: str) -> str:
         return "another process holds its lock; nothing was debited"
     if "readonly" in text or "read-only" in text or "read only" in text:
         return "it is read-only; nothing was debited"
-    if "permission denied" in text or "row-level security" in text:
+    if "permission denied" in text or "row-level security" in text or "must be owner" in text:
         return "this role may not do that; nothing was debited"
     if "not a database" in text or "malformed" in text or "corrupt" in text:
         return "the file is damaged or is no ledger; nothing was debited"
