@@ -16,6 +16,7 @@ from dptally import report as report
 from dptally.answers.accountant import Accountant as Accountant
 from dptally.answers.compare import compare as compare
 from dptally.answers.convert import convert as convert
+from dptally.answers.sweep import sweep as sweep
 from dptally.calibration import calibrate as calibrate
 from dptally.errors import BudgetExceeded as BudgetExceeded
 from dptally.errors import CannotCalibrate as CannotCalibrate
@@ -37,6 +38,7 @@ from dptally.errors import TermsMismatch as TermsMismatch
 from dptally.errors import Unanswerable as Unanswerable
 from dptally.errors import UnknownDataset as UnknownDataset
 from dptally.interval import Interval as Interval
+from dptally.interval import IntervalArray as IntervalArray
 from dptally.law.adjacency import ADD_REMOVE as ADD_REMOVE
 from dptally.law.adjacency import REPLACE as REPLACE
 from dptally.law.adjacency import Adjacency as Adjacency

@@ -23,15 +23,28 @@ _UNKNOWN = (
 @contextmanager
 def plain_words() -> Iterator[None]:
     """Translate what the driver and SQLAlchemy raise. The new error has no cause and no context."""
-    failure: LedgerUnavailable | None = None
+    with _forgetful(), _translating():
+        yield
+
+
+@contextmanager
+def _translating() -> Iterator[None]:
     try:
         yield
     except exc.SQLAlchemyError as error:
-        failure = _translated(error)
+        raise _translated(error) from None
     except sqlite3.Error as error:
-        failure = _translated(exc.DBAPIError("", None, error))
-    if failure is not None:  # outside of the handler, so that the driver's error is not chained to it
-        raise failure
+        raise _translated(exc.DBAPIError("", None, error)) from None
+
+
+@contextmanager
+def _forgetful() -> Iterator[None]:
+    """Python hangs the error that was being handled on the new one, even if it does not show it: take it off."""
+    try:
+        yield
+    except LedgerUnavailable as error:
+        error.__context__ = None
+        raise
 
 
 def worth_retrying(error: LedgerUnavailable) -> bool:
@@ -68,7 +81,7 @@ def _advice(error: exc.DBAPIError, text: str) -> str:
         return "another process holds its lock; nothing was debited"
     if "readonly" in text or "read-only" in text or "read only" in text:
         return "it is read-only; nothing was debited"
-    if "permission denied" in text or "row-level security" in text:
+    if "permission denied" in text or "row-level security" in text or "must be owner" in text:
         return "this role may not do that; nothing was debited"
     if "not a database" in text or "malformed" in text or "corrupt" in text:
         return "the file is damaged or is no ledger; nothing was debited"

@@ -103,13 +103,16 @@ class Filter(ABC):
         [Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016]; docs/ledger.md has the filter's proof.
         """
         steady = Composed.of((part, n) for part, n in plan.parts if not _fails(part))
-        prices, failure = [self.price(steady, ())[0][0]] if steady.parts else [Fraction(0)], Fraction(0)
+        prices: list[float | Fraction] = [self.price(steady, ())[0][0]] if steady.parts else []
+        failure = Fraction(0)
         for part, n in plan.parts:
             if _fails(part):
                 bound, mass = _bound_and_failure(part)
                 prices.append(n * self.price(PureDP(bound), ())[0][0] if bound < math.inf else math.inf)
                 failure += n * mass
-        return (math.inf if math.inf in prices else sum(map(Fraction, prices), Fraction(0)),), failure
+        if any(price == math.inf for price in prices):
+            return (math.inf,), failure
+        return (sum((Fraction(price) for price in prices), Fraction(0)),), failure
 
     @abstractmethod
     def odometer(self, spent: Sequence[Fraction], orders: Sequence[float], delta: float, /) -> float:

@@ -48,6 +48,8 @@ class Journal:
         """
         row = connection.execute(_LOCK, {"dataset": dataset}).one_or_none()
         if row is None:
+            if dataset == REGISTER:  # row security hides it from those who may not write it
+                raise LedgerUnavailable("this role may not do that; nothing was changed")
             raise UnknownDataset(dataset)
         opened = connection.get_execution_options().get("dptally_ledger")
         if opened is not None and row.ledger != opened:
@@ -321,14 +323,14 @@ def save_books(connection: sa.Connection, dataset: str, before: Books, after: Bo
     changed = [
         h for h in after.spent if after.spent[h] != before.spent.get(h) or after.caps.get(h) != before.caps.get(h)
     ]
-    known = [{"of_dataset": dataset, "of_holder": h, **_holder_row(after, h)} for h in changed if h in before.spent]
     new = [{"dataset": dataset, "holder": h, **_holder_row(after, h)} for h in changed if h not in before.spent]
-    if known:
-        here = (
-            accounts.c.dataset == sa.bindparam("of_dataset"),
-            accounts.c.holder == sa.bindparam("of_holder"),
-        )
-        connection.execute(sa.update(accounts).where(*here), known)
+    here = accounts.c.dataset == sa.bindparam("of_dataset"), accounts.c.holder == sa.bindparam("of_holder")
+    for holder in changed:
+        if holder in before.spent:
+            row = _holder_row(after, holder)
+            if after.caps.get(holder) == before.caps.get(holder):
+                del row["caps"], row["bucket"]  # an analyst's database role may not write these
+            connection.execute(sa.update(accounts).where(*here), {"of_dataset": dataset, "of_holder": holder, **row})
     if new:
         connection.execute(sa.insert(accounts), new)
     moved = [slot for slot, amount in after.slots.items() if before.slots.get(slot) != amount]

@@ -34,7 +34,9 @@ from dptally.ledger.names import alike, identifier, name, prose
 from dptally.ledger.opening import check_head, make_file, prepare, read_head
 from dptally.ledger.paying import PaidRelease, answered, check_paid, released
 from dptally.ledger.proofs import Consistency, Inclusion, prove_consistency, prove_inclusion
+from dptally.ledger.reading import read_whole
 from dptally.ledger.receipts import Batch, Ending, Receipt, Reservation
+from dptally.ledger.roles import grant_roles
 from dptally.ledger.schema import accounts, datasets
 from dptally.ledger.signing import Signer, check_signature
 from dptally.ledger.stated import check_plan
@@ -471,7 +473,7 @@ class Ledger:
         limit: int | None = None,
     ) -> list[Entry]:
         """The spends in order, with their states; ``after`` and ``limit`` page through a long history."""
-        after = checks.count("after", after)
+        after = read_whole("after", checks.count("after", after))
         most = None if limit is None else checks.count("limit", limit, least=1)
         found: list[Entry] = []
         for entry in self._spends(dataset, after):
@@ -535,6 +537,10 @@ class Ledger:
             return prove_consistency(connection, self._id, old, later)
 
         return self._store.read(work)
+
+    def grant(self, analysts: Iterable[str] = (), auditors: Iterable[str] = ()) -> None:
+        """On PostgreSQL: let existing database roles spend (each as ``by`` its own name) or only read."""
+        self._store.write(lambda connection: grant_roles(connection, tuple(analysts), tuple(auditors)))
 
     def backup(self, path: str | Path) -> Head:
         """Copy a SQLite ledger to a new file while others spend; the head that the copy holds.

@@ -148,9 +148,10 @@ def _scalar(value: Any, depth: int) -> Any:
         return _tagged("float", repr(value))
     if type(value) is Fraction:
         return _tagged("fraction", [str(_integer(value.numerator)), str(_integer(value.denominator))])
-    for kind, tag in ((Decimal, "decimal"), (datetime, "datetime"), (date, "date")):
-        if type(value) is kind:
-            return _tagged(tag, str(value) if kind is Decimal else value.isoformat())
+    if type(value) is Decimal:
+        return _tagged("decimal", str(value))
+    if type(value) in (datetime, date):
+        return _tagged("datetime" if type(value) is datetime else "date", value.isoformat())
     raise _unkept(value)
 
 
