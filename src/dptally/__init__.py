@@ -34,6 +34,7 @@ _HOME = {
     "ChainBroken": "errors",
     "RolledBack": "errors",
     "SchemaTooNew": "errors",
+    "TermsMismatch": "errors",
     "LedgerUnavailable": "errors",
     # mechanisms
     "Mechanism": "mechanisms",

@@ -34,6 +34,7 @@ from dptally.errors import MissingExtra as MissingExtra
 from dptally.errors import NotReleasable as NotReleasable
 from dptally.errors import RolledBack as RolledBack
 from dptally.errors import SchemaTooNew as SchemaTooNew
+from dptally.errors import TermsMismatch as TermsMismatch
 from dptally.errors import Unanswerable as Unanswerable
 from dptally.errors import UnknownDataset as UnknownDataset
 from dptally.interval import Interval as Interval

@@ -10,6 +10,7 @@ DptallyError
 └── LedgerError                       the account could not be opened, read or debited
     ├── BudgetExceeded                a spend would pass the cap; nothing was debited
     ├── CannotPrice                   the budget's kind cannot pay for this mechanism; says which can
+    │   └── TermsMismatch             it is stated for another adjacency or privacy unit (InvalidArgument too)
     ├── UnknownDataset                no account of that name
     ├── DatasetExists                 an account of that name is there already
     ├── KeyReused                     the idempotency key belongs to another request
@@ -39,6 +40,7 @@ __all__ = [
     "NotReleasable",
     "RolledBack",
     "SchemaTooNew",
+    "TermsMismatch",
     "Unanswerable",
     "UnknownDataset",
 ]
@@ -117,7 +119,7 @@ class BudgetExceeded(LedgerError):
 
     ``kind`` is what the cap is counted in (epsilon, rho, mu^2); ``cap``, ``spent``, ``requested`` and
     ``left`` are in it. ``holder`` names the analyst whose own cap was met, or is empty where it was the
-    dataset's.
+    dataset's. ``dataset`` is empty where it was the budget of an Accountant.
     """
 
     def __init__(
@@ -140,6 +142,12 @@ class BudgetExceeded(LedgerError):
         self.requested = requested
         self.left = left
         self.hint = hint
+        if not dataset:
+            super().__init__(
+                f"this step would bring {kind} to {spent + requested:.6g}, above the budget of {cap:.6g} "
+                f"({left:.4g} is left). Nothing was recorded. {hint}"
+            )
+            return
         who = f"dataset {dataset!r}" if not holder else f"analyst {holder!r} in dataset {dataset!r}"
         super().__init__(
             f"{who} has {kind} {left:.4g} left of {cap:.4g}; this release needs {kind} {requested:.4g}. "
@@ -149,6 +157,27 @@ class BudgetExceeded(LedgerError):
 
 class CannotPrice(LedgerError):
     """The budget's kind cannot pay for this mechanism. Nothing was debited."""
+
+
+class TermsMismatch(CannotPrice, InvalidArgument):
+    """The plan or release is stated for another adjacency or privacy unit than the account. Nothing was debited.
+
+    ``stated`` is what it holds for, ``account`` what the account promises.
+    """
+
+    def __init__(self, dataset: str, argument: str, stated: str, account: str, instead: str) -> None:
+        self.dataset = dataset
+        self.argument = argument
+        self.requirement = f"stated for {account}"
+        self.value = stated
+        self.instead = instead
+        self.stated = stated
+        self.account = account
+        DptallyError.__init__(
+            self,
+            f"the account of dataset {_shown(dataset)} is kept for {account}, and {argument} is stated for {stated}. "
+            f"Nothing was debited. {instead}",
+        )
 
 
 class UnknownDataset(LedgerError):
@@ -184,7 +213,15 @@ class KeyReused(LedgerError):
 
 
 class NotReleasable(LedgerError):
-    """The reservation cannot be released: do not publish the answer. What was debited stays spent."""
+    """The reservation cannot be released: do not publish the answer. What was debited stays spent.
+
+    ``value`` is set where an answer was computed and paid for but cannot be kept: hand it over in another form
+    under the same key, which charges nothing.
+    """
+
+    def __init__(self, text: str, value: object = None) -> None:
+        self.value = value
+        super().__init__(text)
 
 
 class ChainBroken(LedgerError):
