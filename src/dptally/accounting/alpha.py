@@ -9,7 +9,7 @@ neither beats the other. What this file adds is the paper's own units and algori
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +17,9 @@ import numpy as np
 from dptally import checks
 from dptally.accounting import renyi
 from dptally.accounting.answer import Answer
+from dptally.accounting.moments import Asked
 from dptally.checks import Floats
 from dptally.errors import CannotCalibrate, InvalidArgument
-from dptally.law import Composition
 from dptally.numerics.rounding import down, up
 
 __all__ = [
@@ -44,7 +44,7 @@ _ALGORITHM = "ADP paper, Algorithm {} (corrected)"
 # -- divergences of a plan -----------------------------------------------------------------------------------
 
 
-def divergence(directions: Sequence[Composition], orders: Floats) -> Floats:
+def divergence(plan: Asked, orders: Floats) -> Floats:
     """Alpha divergence (exp((a-1) D_a) - 1)/(a (a-1)) of each order in [1, inf), the larger direction; order
     1 is KL.
 
@@ -52,15 +52,15 @@ def divergence(directions: Sequence[Composition], orders: Floats) -> Floats:
     :func:`log_divergence` tells which.
     """
     with np.errstate(over="ignore"):
-        return np.exp(log_divergence(directions, orders))
+        return np.exp(log_divergence(plan, orders))
 
 
-def log_divergence(directions: Sequence[Composition], orders: Floats) -> Floats:
+def log_divergence(plan: Asked, orders: Floats) -> Floats:
     """The logarithm of :func:`divergence`, which does not overflow; -inf where the divergence is zero."""
     orders = np.asarray(orders, dtype=np.float64)
     if not np.all((orders >= 1) & (orders < np.inf)):
         raise InvalidArgument("order", "an order in [1, inf)", orders.tolist())
-    rates = renyi.divergence(directions, orders)
+    rates = renyi.divergence(plan, orders)
     t = orders - 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         above = _log_expm1(t * rates) - np.log(orders) - np.log(t)
@@ -163,17 +163,17 @@ def _order(order: float) -> float:
 # -- questions -----------------------------------------------------------------------------------------------
 
 
-def epsilon(directions: Sequence[Composition], delta: float, orders: Iterable[float] | None = None) -> Answer:
+def epsilon(plan: Asked, delta: float, orders: Iterable[float] | None = None) -> Answer:
     """The epsilon at ``delta`` by the paper's conversion, the order optimised: the Renyi answer of Mironov's
     Prop. 3.
     """
-    answer = renyi.epsilon(directions, delta, "mironov", orders)
+    answer = renyi.epsilon(plan, delta, "mironov", orders)
     return replace(answer, framework="alpha", theorem=_THEOREM)
 
 
-def delta(directions: Sequence[Composition], epsilon: float, orders: Iterable[float] | None = None) -> Answer:
+def delta(plan: Asked, epsilon: float, orders: Iterable[float] | None = None) -> Answer:
     """The delta at ``epsilon`` by the paper's conversion, the order optimised."""
-    answer = renyi.delta(directions, epsilon, "mironov", orders)
+    answer = renyi.delta(plan, epsilon, "mironov", orders)
     return replace(answer, framework="alpha", theorem=_THEOREM)
 
 

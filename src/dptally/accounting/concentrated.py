@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from dptally import checks
 from dptally.accounting import renyi
 from dptally.accounting.answer import Answer
-from dptally.accounting.moments import MOMENT_TRUST, checked, infinity_mass
+from dptally.accounting.moments import MOMENT_TRUST, Asked, checked, infinity_mass
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition, Law
@@ -38,35 +37,35 @@ _TOLERANCE = 1e-12  # of rho, relative
 _BUDGET = 100_000  # intervals; past it the bound found so far is the answer: looser, still an upper bound
 
 
-def rho(directions: Sequence[Composition]) -> float:
+def rho(plan: Asked) -> float:
     """The smallest rho for which the plan is rho-zCDP, rounded up: the larger direction; inf if there is
     none.
 
     Of a composition it is at most the sum of its parts' rho, and less where their suprema lie at different
     orders.
     """
-    return max(smallest_rho(composition) for composition in checked(directions))
+    return max(smallest_rho(composition) for composition in checked(plan))
 
 
 # -- questions -----------------------------------------------------------------------------------------------
 
 
-def epsilon(directions: Sequence[Composition], delta: float, conversion: str = "tightest") -> Answer:
+def epsilon(plan: Asked, delta: float, conversion: str = "tightest") -> Answer:
     """The epsilon at ``delta`` that the plan's smallest rho proves, rounded up (see
     :func:`epsilon_from_rho`).
     """
-    smallest = _finite_rho(directions)
+    smallest = _finite_rho(plan)
     return epsilon_from_rho(smallest, delta, conversion)
 
 
-def delta(directions: Sequence[Composition], epsilon: float, conversion: str = "tightest") -> Answer:
+def delta(plan: Asked, epsilon: float, conversion: str = "tightest") -> Answer:
     """The delta at ``epsilon`` that the plan's smallest rho proves, rounded up (:func:`delta_from_rho`)."""
-    smallest = _finite_rho(directions)
+    smallest = _finite_rho(plan)
     return delta_from_rho(smallest, epsilon, conversion)
 
 
-def _finite_rho(directions: Sequence[Composition]) -> float:
-    smallest = rho(directions)
+def _finite_rho(plan: Asked) -> float:
+    smallest = rho(plan)
     if math.isinf(smallest):
         raise Unanswerable("the plan is not zCDP for any rho; ask the Renyi framework or the certified accountant")
     return smallest

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from dptally import checks
 from dptally.accounting.answer import Answer, larger
-from dptally.accounting.moments import checked, infinity_mass, log_moment_upper, remaining_delta, supremum
+from dptally.accounting.moments import Asked, checked, infinity_mass, log_moment_upper, remaining_delta, supremum
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition
@@ -38,7 +38,7 @@ _LOW, _HIGH = 1e-18, 1e18  # order - 1 is searched for in this range
 LogMoment = Callable[[Floats], Floats]  # an upper bound of K(t), t > 0, elementwise
 
 
-def divergence(directions: Sequence[Composition], orders: Floats) -> Floats:
+def divergence(plan: Asked, orders: Floats) -> Floats:
     """Renyi divergence of each order in [1, inf], the larger direction; accurate to a few ulps, not rounded.
 
     D_a = K(a-1)/(a-1) for 1 < a < inf; order 1 is the mean loss (KL), order inf the supremum of the loss
@@ -48,7 +48,7 @@ def divergence(directions: Sequence[Composition], orders: Floats) -> Floats:
     if not np.all(orders >= 1):
         raise InvalidArgument("order", "an order in [1, inf]", orders.tolist())
     out = np.zeros(orders.shape)
-    for composition in directions:
+    for composition in checked(plan):
         out = np.maximum(out, _one_divergence(composition, orders))
     return out
 
@@ -73,7 +73,7 @@ def _one_divergence(composition: Composition, orders: Floats) -> Floats:
 
 
 def epsilon(
-    directions: Sequence[Composition],
+    plan: Asked,
     delta: float,
     conversion: str = "tightest",
     orders: Iterable[float] | None = None,
@@ -91,11 +91,11 @@ def epsilon(
     delta = checks.probability("delta", delta)
     allowed = _checked_orders(orders)
     theorem = _checked_conversion(conversion)
-    return larger([_epsilon_one(c, delta, conversion, theorem, allowed) for c in checked(directions)])
+    return larger([_epsilon_one(c, delta, conversion, theorem, allowed) for c in checked(plan)])
 
 
 def delta(
-    directions: Sequence[Composition],
+    plan: Asked,
     epsilon: float,
     conversion: str = "tightest",
     orders: Iterable[float] | None = None,
@@ -106,7 +106,7 @@ def delta(
     epsilon = checks.nonnegative("epsilon", epsilon)
     allowed = _checked_orders(orders)
     theorem = _checked_conversion(conversion)
-    return larger([_delta_one(c, epsilon, conversion, theorem, allowed) for c in checked(directions)])
+    return larger([_delta_one(c, epsilon, conversion, theorem, allowed) for c in checked(plan)])
 
 
 def _epsilon_one(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,10 +20,16 @@ class Composition:
     """``count`` independent copies of each law, in a canonical order.
 
     Build it with :meth:`of`: equal laws merge their counts, families that are closed under addition collapse into one
-    law, and the order of the arguments is forgotten.
+    law, and the order of the arguments is forgotten. ``stated`` keeps the steps before they collapsed, for the
+    theorems that compose one guarantee per step; it takes no part in comparisons, since both tell the same loss.
     """
 
     parts: tuple[tuple[Law, int], ...]
+    stated: tuple[tuple[Law, int], ...] = field(default=(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.stated:
+            object.__setattr__(self, "stated", self.parts)
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Law, int]]) -> Composition:
@@ -39,7 +45,7 @@ class Composition:
             else:
                 rest.append((law, n))
         rest += [(family.collapse(tuple(group)), 1) for family, group in closed.items()]
-        return cls(tuple(sorted(rest, key=lambda part: part[0].sort_key)))
+        return cls(tuple(sorted(rest, key=lambda part: part[0].sort_key)), tuple(ordered))
 
     def log_moment(self, t: Numbers) -> Numbers:
         """K(t) = sum of count * K_j(t)."""
