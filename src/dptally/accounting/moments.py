@@ -45,9 +45,9 @@ def checked(plan: Asked) -> tuple[Composition, ...]:
     elif isinstance(plan, Sequence):
         directions = tuple(plan)
     else:
-        raise InvalidType("plan", "a mechanism, a plan, or a non-empty sequence of law.Composition", plan)
+        raise InvalidType("plan", "a mechanism or a plan (or the non-empty sequence of its directions)", plan)
     if not directions or not all(isinstance(composition, Composition) for composition in directions):
-        raise InvalidType("plan", "a mechanism, a plan, or a non-empty sequence of law.Composition", plan)
+        raise InvalidType("plan", "a mechanism or a plan (or the non-empty sequence of its directions)", plan)
     return directions
 
 
