@@ -32,6 +32,7 @@ __all__ = [
     "log_divergence",
     "log_power",
     "self_compose",
+    "sigma_for",
     "smallest_epsilon",
     "smallest_sigma",
     "to_renyi",
@@ -239,6 +240,24 @@ def smallest_sigma(
     values = up(sensitivity * np.sqrt(0.5 * count * grid[usable] / room[usable]), 8)
     i = int(np.argmin(values))
     return Answer(float(values[i]), "alpha", _ALGORITHM.format(2), float(grid[usable][i]))
+
+
+def sigma_for(order: float, epsilon: float, sensitivity: float = 1.0) -> float:
+    """The smallest Gaussian noise that is (order, epsilon)-ADP, rounded up:
+
+    sigma^2 = a (a-1) sensitivity^2 / (2 log(1 + a (a-1) epsilon))  [ADP paper, Cor. 1]
+
+    >>> round(sigma_for(2.0, 0.5), 12)
+    1.201122408786
+    """
+    order, epsilon = _order(order), checks.positive("epsilon", epsilon)
+    sensitivity = checks.positive("sensitivity", sensitivity)
+    product = down(order * (order - 1) * epsilon, 2)
+    log_size = math.log(order) + math.log(order - 1) + math.log(epsilon)
+    power = down(math.log1p(product), 2) if math.isfinite(product) else down(log_size, 4 + 4 * abs(log_size))
+    if not power > 0:
+        raise CannotCalibrate(f"no Gaussian noise that a double can hold meets epsilon {epsilon!r} at order {order!r}")
+    return up(sensitivity * math.sqrt(order) * math.sqrt(order - 1) / math.sqrt(2 * power), 6)
 
 
 def _log_inverse(delta: float) -> float:

@@ -25,6 +25,7 @@ __all__ = [
     "rho",
     "rho_for",
     "rho_from_pure",
+    "sigma_for",
     "smallest_rho",
 ]
 
@@ -164,6 +165,18 @@ def rho_from_pure(epsilon: float) -> float:
     epsilon = checks.nonnegative("epsilon", epsilon)
     value = epsilon * math.tanh(0.5 * epsilon)
     return up(value, 4) if value > 0 else 0.0
+
+
+def sigma_for(rho: float, sensitivity: float = 1.0) -> float:
+    """The smallest Gaussian noise that is rho-zCDP, rounded up: sigma^2 = sensitivity^2 / (2 rho).
+
+    [ADP paper, (37); Bun, Steinke 2016, Prop. 1.6]
+
+    >>> round(sigma_for(0.02), 12)
+    5.0
+    """
+    rho, sensitivity = checks.positive("rho", rho), checks.positive("sensitivity", sensitivity)
+    return up(sensitivity * math.sqrt(0.5 / rho), 4)
 
 
 def _quadratic(rho: float, t: Floats) -> Floats:

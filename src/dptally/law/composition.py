@@ -88,6 +88,11 @@ class Composition:
             return total
         return outwards(math.fsum(outwards(loss) if loss else 0.0 for loss in losses))
 
+    def dominating(self) -> Composition | None:
+        """The composition with a dominating law for every part; None where some part has none."""
+        laws = [(law.dominating(), n) for law, n in self.parts]
+        return Composition.of((law, n) for law, n in laws if law) if all(law for law, _ in laws) else None
+
     @property
     def determined(self) -> bool:
         return all(law.determined for law, _ in self.parts)

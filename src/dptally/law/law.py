@@ -98,6 +98,14 @@ class Law(ABC):
         """
         return None
 
+    def orders(self) -> tuple[float, ...]:
+        """The t > 0 at which a guarantee states its bound of K(t); none where K is known at every t."""
+        return ()
+
+    def dominating(self) -> Law | None:
+        """A law with a profile that dominates whatever this one allows: itself where it is determined."""
+        return self if type(self).determined else None
+
     def gaussian_mu(self) -> float:
         """A mu for which the pair is mu-Gaussian-DP (upper bound, closed forms only); inf where none is known."""
         return math.inf

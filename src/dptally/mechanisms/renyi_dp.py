@@ -13,6 +13,7 @@ from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
 from dptally.laws.moment_bound import RenyiBound, order_less_one
+from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.numerics.rounding import up
 
@@ -26,7 +27,8 @@ class RenyiDP(Mechanism):
     [Mironov 2017, Renyi differential privacy, Def. 4]
 
     Orders in (1, inf]. Between the orders it is used that (a - 1) D_a is convex in a, below the first that
-    D_a does not decrease in a; beyond the last nothing is known and the answer is infinite.
+    D_a does not decrease in a; beyond the last nothing is known and the answer is infinite. Order inf is pure
+    DP, so (inf, epsilon) answers as ``PureDP(epsilon)`` does.
 
     >>> RenyiDP(orders=(2, 4), epsilons=(0.1, 0.3)).renyi([1.5, 4.0])
     array([0.1, 0.3])
@@ -57,7 +59,13 @@ class RenyiDP(Mechanism):
         if any(epsilon == 0 for _, epsilon in pairs):
             return ()  # D_a = 0 means P = Q
         knots = tuple((order_less_one(a), up((a - 1.0) * epsilon, 2)) for a, epsilon in pairs if a < math.inf)
-        return (RenyiBound(knots, pairs[-1][1] if pairs[-1][0] == math.inf else math.inf),)
+        if pairs[-1][0] < math.inf:
+            return (RenyiBound(knots),)
+        pure = TwoPointLaw.of_guarantee(pairs[-1][1])
+        told = pure.log_moment(np.array([t for t, _ in knots]))
+        if all(k >= least for (_, k), least in zip(knots, told, strict=True)):
+            return (pure,)  # order infinity is pure DP, and says at least as much as the other orders
+        return (RenyiBound(knots, pairs[-1][1]),)
 
 
 def _listed(name: str, values: object) -> tuple[float, ...]:

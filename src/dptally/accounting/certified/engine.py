@@ -99,8 +99,9 @@ def _delta(composition: Composition, epsilon: float, floor: float = 0.0, made: l
     """Bounds of one direction's delta; a direction that is below ``floor`` need not be sharp."""
     p_low, p_high = infinity_mass(composition)
     if not composition.determined:
-        answer = renyi.delta([composition], epsilon)
-        return Interval(0.0, min(1.0, float(answer)), f"Renyi, upper bound only ({answer.theorem})")
+        answer, firm = renyi.delta([composition], epsilon), composition.dominating()
+        known = Interval(0.0, min(1.0, float(answer)), f"Renyi, upper bound only ({answer.theorem})")
+        return known if firm is None else _tighter(known, _delta(firm, epsilon))
     low, high, method = _log_delta(composition, epsilon, floor, [] if made is None else made)
     lower = down(p_low + (down(math.exp(low), 4) if low > -740 else 0.0)) if low > -math.inf else p_low
     upper = up(p_high + up(math.exp(high), 4)) if high > -math.inf else p_high
@@ -112,8 +113,9 @@ def _epsilon(composition: Composition, delta: float, floor: float = 0.0) -> Inte
     if not composition.parts:
         return Interval(0.0, 0.0, "nothing was run")
     if not composition.determined:
-        answer = renyi.epsilon([composition], delta)
-        return Interval(0.0, float(answer), f"Renyi, upper bound only ({answer.theorem})")
+        answer, firm = renyi.epsilon([composition], delta), composition.dominating()
+        known = Interval(0.0, float(answer), f"Renyi, upper bound only ({answer.theorem})")
+        return known if firm is None else _tighter(known, _epsilon(firm, delta))
     p_low, p_high = infinity_mass(composition)
     if delta < p_low:
         return Interval(math.inf, math.inf, "the mass at infinity exceeds delta")
@@ -129,6 +131,11 @@ def _epsilon(composition: Composition, delta: float, floor: float = 0.0) -> Inte
         return Interval(low, math.inf, method)
     low, high, method = _epsilon_finite(composition, (upper_target, lower_target), floor)
     return Interval(max(0.0, low), max(0.0, high), method)
+
+
+def _tighter(one: Interval, other: Interval) -> Interval:
+    """Two upper bounds of a guarantee that fixes no pair: the smaller counts, and neither has a lower end."""
+    return one if one.upper <= other.upper else Interval(0.0, other.upper, f"{other.method}, upper bound only")
 
 
 def _log_bounds(x: float) -> tuple[float, float]:
