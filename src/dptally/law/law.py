@@ -80,6 +80,11 @@ class Law(ABC):
     def tail(self, loss: Floats) -> Floats:
         """P(loss < L < inf), elementwise (an estimate to a few ulps, not a bound)."""
 
+    def log_tail(self, loss: float) -> tuple[float, float] | None:
+        """Certified bounds of log P(L > loss), any real loss, where a closed form is at hand; None elsewhere."""
+        del loss
+        return None
+
     def atoms(self) -> tuple[tuple[float, float], ...]:
         """The point masses (loss, probability) in increasing order of loss; empty for a continuous loss."""
         return ()

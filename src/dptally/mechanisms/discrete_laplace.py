@@ -48,3 +48,7 @@ class DiscreteLaplace(Mechanism):
             return (TwoPointLaw(step, lower, 1.0 / (1.0 + math.exp(-step))),)
         reach = between(self.sensitivity / Fraction(self.scale))[1]
         return (DiscreteLaplaceLaw(self.sensitivity, step, lower, reach),)
+
+    def grouped(self, size: int) -> DiscreteLaplace:
+        """``size`` records move the query by at most size * sensitivity: exact."""
+        return DiscreteLaplace(self.scale, size * self.sensitivity)

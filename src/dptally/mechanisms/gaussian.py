@@ -40,3 +40,7 @@ class Gaussian(Mechanism):
 
     def laws(self) -> tuple[Law, ...]:
         return (GaussianLaw(between((Fraction(self.sensitivity) / Fraction(self.sigma)) ** 2)[1]),)
+
+    def grouped(self, size: int) -> Gaussian:
+        """``size`` records move the query by at most size * sensitivity: exact."""
+        return Gaussian(self.sigma, between(size * Fraction(self.sensitivity))[1])

@@ -84,6 +84,18 @@ class PoissonSampled(Mechanism):
             SampledLaw(add, self.rate, Direction.ADD, remove.infinity_mass),
         )
 
+    def grouped(self, size: int) -> Mechanism:
+        """The mechanism's own group at the rate 1 - (1 - rate)^size at which any of them is in the sample.
+
+        Given that some are, the output is a mixture over which of them, each within the group's guarantee; and
+        H_a((1 - w) Q + w P', Q) is convex in P'. Exact mixtures are sharper still: override this where one is known.
+        """
+        inside = self.mechanism.group(size)
+        alone = sum(n for _, n in inside.parts) == 1
+        if self.adjacency is not ADD_REMOVE or not alone or self.rate == 0.0:
+            return Mechanism.grouped(self, size)
+        return PoissonSampled(inside, between(1 - (1 - Fraction(self.rate)) ** size)[1])
+
     def _flattened(self, inside: PoissonSampled) -> PoissonSampled:
         """A record passes both coins with the product of the rates (rounded up: more sampling tells more)."""
         rate = between(Fraction(self.rate) * Fraction(inside.rate))[1]

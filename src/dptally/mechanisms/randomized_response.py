@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dptally import checks
 from dptally.law import Law
 from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.numerics.rounding import down, up
+
+if TYPE_CHECKING:
+    from dptally.mechanisms.composed import Composed
 
 __all__ = ["RandomizedResponse"]
 
@@ -45,6 +48,12 @@ class RandomizedResponse(Mechanism):
         likely, unlikely = max(truth, lie), min(truth, lie)
         loss = _log_ratio(likely, unlikely)
         return (TwoPointLaw(up(loss, 2), down(loss, 2), float(likely), float((number - 2) * lie)),)
+
+    def grouped(self, size: int) -> Composed:
+        """Every record reports by itself, so ``size`` records are that many reports."""
+        from dptally.mechanisms.composed import Composed
+
+        return Composed.of(((self, size),))
 
 
 def _log_ratio(larger: Fraction, smaller: Fraction) -> float:

@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from dptally import checks
-from dptally.errors import InvalidArgument, InvalidType
+from dptally.accounting import group
+from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
 from dptally.laws.moment_bound import RenyiBound, order_less_one
 from dptally.laws.two_point import TwoPointLaw
@@ -66,6 +67,24 @@ class RenyiDP(Mechanism):
         if all(k >= least for (_, k), least in zip(knots, told, strict=True)):
             return (pure,)  # order infinity is pure DP, and says at least as much as the other orders
         return (RenyiBound(knots, pairs[-1][1]),)
+
+    def grouped(self, size: int) -> RenyiDP:
+        """At every order that a declared one gives for the group, by either constant (``dptally.accounting.group``)."""
+        found: dict[float, float] = {}
+        for order, epsilon in zip(self.orders, self.epsilons, strict=True):
+            for constant in ("sharp", "equal-order"):
+                try:
+                    one = group.renyi(order, epsilon, size, constant)
+                except InvalidArgument:  # the order is too small for groups of this size
+                    continue
+                at = float(one.order or math.inf)
+                found[at] = min(found.get(at, math.inf), one.value)
+        if not found:
+            raise Unanswerable(
+                f"no order of {list(self.orders)} is large enough for groups of {size}: orders above "
+                f"{2 ** (size - 1).bit_length()} are; state such an order"
+            )
+        return RenyiDP(tuple(found), tuple(found.values()))
 
 
 def _listed(name: str, values: object) -> tuple[float, ...]:
