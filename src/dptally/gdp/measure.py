@@ -10,17 +10,17 @@ import numpy as np
 from dptally import checks
 from dptally.accounting.gaussian import delta_mu
 from dptally.checks import Floats
-from dptally.errors import InvalidArgument, Unanswerable
+from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.gdp.search import largest
 from dptally.gdp.tail import Tail, tail_of
 from dptally.gdp.transform import Band, staircase, transform
 from dptally.gdp.view import Profiled, View, view_of
 from dptally.interval import Interval
-from dptally.mechanisms import GaussianDP
+from dptally.mechanisms import GaussianDP, Mechanism
 from dptally.numerics.normal import gaussian_mu_log, log_gaussian_delta
 from dptally.numerics.rounding import down, up
 
-__all__ = ["Measurement", "algorithm_one", "checked_tolerance", "measure", "measured"]
+__all__ = ["Measurement", "algorithm_one", "checked_tolerance", "measure", "measure_until", "measured"]
 
 SMALLEST_TOLERANCE = 1e-12
 MOST_STEPS = 10_000_000
@@ -106,6 +106,29 @@ def measure(m: Profiled, head: float | None = None, tolerance: float = 1e-6) -> 
     """
     head = None if head is None else checks.positive("head", head)
     return measured(m, view_of(m), head, checked_tolerance(tolerance))
+
+
+def measure_until(m: Mechanism, delta: float = 1e-15, tolerance: float = 1e-4) -> Measurement:
+    """:func:`measure` on the head that ends at the plan's own epsilon at ``delta``: what the card and the command show.
+
+    One mu for a whole plan often says little (sampled Gaussian noise keeps the mu of the unsampled one in its tail);
+    on this head it says what matters above ``delta``, and ``left_out`` says the rest. Where one step's mu holds for
+    every epsilon, or the closed form is no larger, the answer has no head.
+
+    >>> from dptally import dpsgd
+    >>> found = measure_until(dpsgd(noise_multiplier=1.0, sample_rate=0.01, steps=100))
+    >>> found.mu.upper < 0.5, found.left_out < 2e-15
+    (True, True)
+    """
+    if not isinstance(m, Mechanism):
+        raise InvalidType("m", "a mechanism or a plan", m)
+    view, tail, tolerance = view_of(m), tail_of(m), checked_tolerance(tolerance)
+    head = m.epsilon(checks.open_probability("delta", delta))
+    whole = math.isinf(tail.necessary) or (view.cheap and math.isfinite(view.zero_from)) or not 0 < head < math.inf
+    found = measured(m, view, None if whole else head, tolerance)
+    if not whole and tail.enough - found.mu.upper <= tolerance:
+        return measured(m, view, None, tolerance)
+    return found
 
 
 def measured(m: Profiled, view: View, head: float | None, tolerance: float) -> Measurement:

@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dptally.accounting import concentrated
+from dptally.accounting.decimals import shown_up
 from dptally.accounting.moments import MOMENT_TRUST, infinity_mass, supremum
 from dptally.errors import Unanswerable
 from dptally.gdp.curve import Curve, GaussianTail
 from dptally.gdp.view import Profiled
 from dptally.interval import Interval
 from dptally.law import Composition
-from dptally.law.adjacency import ADD_REMOVE
 from dptally.mechanisms import Composed, Mechanism
 from dptally.numerics.rounding import up
 
@@ -75,7 +75,7 @@ def _of_curve(curve: Curve) -> Tail:
     if curve.zero_from < math.inf:
         return Tail(_NOTHING, math.inf, (), f"delta is 0 from epsilon {curve.zero_from:.6g} on")
     if curve.tail_limit == math.inf:
-        return Tail(_EVERYTHING, math.inf, (), "delta falls too slowly: the tail needs every mu")
+        return Tail(_EVERYTHING, math.inf, (), "delta falls too slowly: no finite mu covers the tail")
     limit = None if curve.tail_limit is None else Interval(curve.tail_limit, curve.tail_limit).widened()
     if curve.gaussian_tail is not None:
         root = curve.gaussian_tail.root
@@ -87,7 +87,7 @@ def _of_plan(plan: Mechanism) -> Tail:
     directions = plan.directions()
     mass = max(infinity_mass(composition)[0] for composition in directions)
     if mass > 0:
-        text = f"the loss is infinite with probability {mass:.3g}: the tail of delta needs every mu"
+        text = f"the loss is infinite with probability {mass:.3g}: no finite mu covers the tail of delta"
         return Tail(_EVERYTHING, math.inf, (), text)
     parts = [(_of_part(part), count) for part, count in plan.parts]
     # the parts' own bounds are rounded up, as are the products and the root
@@ -102,9 +102,10 @@ def _of_plan(plan: Mechanism) -> Tail:
     limit = Interval(total, max(root, total)) if all(part.limit is not None for part, _ in parts) else None
     if not shapes:
         return Tail(limit, enough, (), "no bound of the Renyi divergences at large orders is known", total)
-    what = f"the plan is {0.5 * root * root:.6g}-zCDP"
+    rho = shown_up(0.5 * root * root)
+    what = f"the plan is {rho}-zCDP"
     if shapes[0].shift:
-        what = f"the plan's losses are at most {shapes[0].shift:.6g} and those of a {0.5 * root * root:.6g}-zCDP part"
+        what = f"the plan's losses are at most {shown_up(shapes[0].shift)} and those of a {rho}-zCDP part"
     return Tail(limit, enough, shapes, f"{what}, so delta falls like e^-eps^2/(2 {root:.6g}^2)", total)
 
 
@@ -127,11 +128,11 @@ def _shapes(plan: Mechanism, enough: float) -> tuple[GaussianTail, ...]:
 
 def _of_part(part: Mechanism) -> Tail:
     """One mechanism: sampled ones by what they sample, others by their laws."""
-    given = part.parameters()
-    if given.get("rate", 1.0) < 1.0:  # sampling tells at most what rate 1 tells
-        whole = _of_plan(_unsampled(part))
+    unsampled = part.unsampled()
+    if unsampled is not part:  # sampling reveals at most what the whole data would
+        whole = _of_plan(unsampled)
         bounded = all(composition.supremum < math.inf for composition in part.directions())
-        limit = _NOTHING if bounded else whole.limit if given["adjacency"] is ADD_REMOVE else None
+        limit = _NOTHING if bounded else whole.limit if part.keeps_tail() else None
         known = max((_gaussian(composition) for composition in part.directions()), default=0.0)
         return replace(whole, limit=limit, enough=min(whole.enough, known), least=0.0)
     directions = part.directions()
@@ -152,12 +153,8 @@ def _of_part(part: Mechanism) -> Tail:
 
 
 def _unsampled(plan: Mechanism) -> Mechanism:
-    """The plan with every rate 1, which tells at least as much: H_a(P, Q) is jointly convex in (P, Q)."""
-    parts = (
-        (replace(part, rate=1.0) if part.parameters().get("rate", 1.0) < 1.0 else part, n)  # type: ignore[type-var]
-        for part, n in plan.parts
-    )
-    return Composed.of(parts)
+    """The plan without sampling, which tells at least as much."""
+    return Composed.of((part.unsampled(), n) for part, n in plan.parts)
 
 
 def _gaussian(composition: Composition) -> float:
