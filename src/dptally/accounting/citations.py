@@ -204,6 +204,14 @@ SOURCES: tuple[Source, ...] = (
         "1206.2459",
     ),
     Source(
+        "Asoodeh et al. 2021",
+        "Shahab Asoodeh and Jiachun Liao and Flavio P. Calmon and Oliver Kosut and Lalitha Sankar",
+        2021,
+        "Three Variants of Differential Privacy: Lossless Conversion and Applications",
+        "IEEE Journal on Selected Areas in Information Theory 2(1)",
+        "2008.06529",
+    ),
+    Source(
         "Lorentz 1953",
         "G. G. Lorentz",
         1953,

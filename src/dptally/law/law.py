@@ -106,6 +106,11 @@ class Law(ABC):
     def tail(self, loss: Floats) -> Floats:
         """P(loss < L < inf), elementwise (an estimate to a few ulps, not a bound)."""
 
+    def log_tail(self, loss: float) -> tuple[float, float] | None:
+        """Certified bounds of log P(L > loss), any real loss, where a closed form is at hand; None elsewhere."""
+        del loss
+        return None
+
     def atoms(self) -> tuple[tuple[float, float], ...]:
         """The point masses (loss, probability) in increasing order of loss; empty for a continuous loss."""
         return ()
@@ -127,6 +132,14 @@ class Law(ABC):
         for.
         """
         return None
+
+    def orders(self) -> tuple[float, ...]:
+        """The t > 0 at which a guarantee states its bound of K(t); none where K is known at every t."""
+        return ()
+
+    def dominating(self) -> Law | None:
+        """A law with a profile that dominates whatever this one allows: itself where it is determined."""
+        return self if type(self).determined else None
 
     def gaussian_mu(self) -> float:
         """A mu for which the pair is mu-Gaussian-DP (upper bound, closed forms only); inf where none is known."""

@@ -15,7 +15,7 @@ from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
 from dptally.law.law import Numbers
 from dptally.numerics.exact import between
-from dptally.numerics.normal import log_gaussian_delta
+from dptally.numerics.normal import log_gaussian_delta, log_normal_tail
 from dptally.numerics.rounding import EPS, up
 from dptally.numerics.special import ndtr
 
@@ -108,6 +108,12 @@ class GaussianLaw(Law):
 
     def tail(self, loss: Floats) -> Floats:
         return np.asarray(ndtr(0.5 * self.mu - loss / self.mu))
+
+    def log_tail(self, loss: float) -> tuple[float, float] | None:
+        """log Phi(mu/2 - loss/mu); the variance is rounded up, so mu is within 2 * 2^-52, and the argument within 6."""
+        z = loss / self.mu - 0.5 * self.mu
+        off = 6 * EPS * (abs(loss) / self.mu + self.mu)
+        return float(log_normal_tail(z + off)[0]), float(log_normal_tail(z - off)[1])
 
     def density(self, loss: Floats) -> Floats:
         z = loss / self.mu - 0.5 * self.mu

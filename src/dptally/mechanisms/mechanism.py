@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dptally import checks
-from dptally.accounting import certified, renyi, tradeoff
+from dptally.accounting import certified, group, renyi, tradeoff
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval, IntervalArray
@@ -26,6 +26,7 @@ from dptally.mechanisms.registry import shipped
 from dptally.mechanisms.value import Value
 
 if TYPE_CHECKING:
+    from dptally.accounting.loss import Loss
     from dptally.answers.explain import Explanation
     from dptally.mechanisms.composed import Composed
 
@@ -57,6 +58,11 @@ class Mechanism(Value):
         number = max((len(laws) for laws, _ in stated), default=1)
         composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
         return tuple(dict.fromkeys(composed))
+
+    def _both_directions(self) -> tuple[Composition, Composition]:
+        """(remove, add), also where they are alike."""
+        both = self.directions()
+        return both[0], both[-1]
 
     # -- what it says of itself ----------------------------------------------------------------------------------
 
@@ -220,6 +226,39 @@ class Mechanism(Value):
             return np.array(rows).reshape(rates.shape)
 
         return _elementwise(lowest, "fpr", fpr)
+
+    def loss(self, direction: str = "remove") -> Loss:
+        """The privacy loss as a random variable: certified cdf, tail, quantile, mean and variance; samples.
+
+        ``direction`` "remove" is the loss with the record present against absent, "add" the other way round.
+        """
+        from dptally.accounting.loss import Loss
+
+        if direction not in ("remove", "add"):
+            raise InvalidArgument("direction", '"remove" or "add"', direction)
+        forward, backward = self._both_directions()
+        if direction == "add":
+            forward, backward = backward, forward
+        return Loss(forward, backward if forward.reverses(backward) else None, direction)
+
+    def group(self, size: int) -> Mechanism:
+        """The guarantee for ``size`` records together, as a plan: it answers under every framework.
+
+        ``size`` records are added or removed together (under REPLACE: replaced). Noise grows its sensitivity, declared
+        guarantees follow their definition's theorem, steps compose; see ``dptally.accounting.group``.
+        """
+        size = checks.count("size", size, 1)
+        return self if size == 1 else self.grouped(size)
+
+    def grouped(self, size: int) -> Mechanism:
+        """What stands for ``size`` records, size >= 2: overridden where something sharper is known.
+
+        Here by the profile: (e, d)-DP for one record is (size e, d (e^(size e) - 1)/(e^e - 1))-DP for the group
+        [Vadhan 2017, Lemma 2.2], at every e.
+        """
+        from dptally.mechanisms.profile import Profile
+
+        return Profile.from_points(group.profile(self.directions(), size))
 
     def explain(self, delta: float) -> Explanation:
         """The answer at this delta with its route, theorems, assumptions and how to cite them."""

@@ -116,6 +116,18 @@ class PoissonSampled(Mechanism):
     def _innermost(self) -> PoissonSampled:
         return self.mechanism._innermost() if isinstance(self.mechanism, PoissonSampled) else self
 
+    def grouped(self, size: int) -> Mechanism:
+        """The mechanism's own group at the rate 1 - (1 - rate)^size at which any of them is in the sample.
+
+        Given that some are, the output is a mixture over which of them, each within the group's guarantee; and
+        H_a((1 - w) Q + w P', Q) is convex in P'. Exact mixtures are sharper still: override this where one is known.
+        """
+        inside = self.mechanism.group(size)
+        alone = sum(n for _, n in inside.parts) == 1
+        if self.adjacency is not ADD_REMOVE or not alone or self.rate == 0.0:
+            return Mechanism.grouped(self, size)
+        return PoissonSampled(inside, between(1 - (1 - Fraction(self.rate)) ** size)[1])
+
     def _inner(self) -> tuple[Law, ...]:
         """The one law of the mechanism inside, for each side; none where it leaks nothing."""
         laws = []
