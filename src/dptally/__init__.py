@@ -59,6 +59,11 @@ _HOME = {
     # tools
     "calibrate": "calibration",
     "Ledger": "ledger",
+    # other tools, and the second opinion
+    "from_dp_accounting": "interop",
+    "from_opacus": "interop",
+    "check": "opinion",
+    "Verdict": "opinion",
 }
 _MODULES = (
     "accounting",
@@ -66,10 +71,12 @@ _MODULES = (
     "calibration",
     "conversions",
     "gdp",
+    "interop",
     "ledger",
     "meaning",
     "mechanisms",
     "noise",
+    "opinion",
     "release",
     "report",
 )
