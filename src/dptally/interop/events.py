@@ -6,7 +6,6 @@ part of dptally must provide is looked up when the event is met; until it is the
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
@@ -15,8 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 from dptally import checks
-from dptally.errors import DptallyError, InvalidArgument, InvalidType, Unanswerable
+from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.interop.event_text import DEEPEST, Node, looks_like_event, read_event_text
+from dptally.interop.lookup import absent, made, needed
 from dptally.mechanisms import (
     ADD_REMOVE,
     REPLACE,
@@ -308,12 +308,12 @@ def _poisson(given: Fields, reading: Reading) -> Mechanism:
 
 
 def _without_replacement(given: Fields, reading: Reading) -> Mechanism:
-    sampler = _needed("FixedSize")(
+    sampler = needed("FixedSize")(
         batch_size=checks.count("sample_size", given["sample_size"], 1),
         dataset_size=checks.count("source_dataset_size", given["source_dataset_size"], 1),
     )
     inside = plan_of(given["event"], reading.inside("fixed"))
-    return _made(_needed("Sampled")(inside, sampler, steps=1, adjacency=reading.adjacency))
+    return made(needed("Sampled")(inside, sampler, steps=1, adjacency=reading.adjacency))
 
 
 def _with_replacement(given: Fields, reading: Reading) -> Mechanism:
@@ -325,21 +325,21 @@ def _with_replacement(given: Fields, reading: Reading) -> Mechanism:
 
 
 def _truncated(given: Fields, reading: Reading) -> Mechanism:
-    sampler = _needed("TruncatedPoisson")(
+    sampler = needed("TruncatedPoisson")(
         rate=checks.probability("sampling_probability", given["sampling_probability"]),
         dataset_size=checks.count("dataset_size", given["dataset_size"], 1),
         cap=checks.count("truncated_batch_size", given["truncated_batch_size"], 1),
     )
     inside = _gaussian({"noise_multiplier": given["noise_multiplier"]}, reading.inside("poisson"))
-    return _made(_needed("Sampled")(inside, sampler, steps=1, adjacency=reading.adjacency))
+    return made(needed("Sampled")(inside, sampler, steps=1, adjacency=reading.adjacency))
 
 
 def _mixture(given: Fields, reading: Reading) -> Mechanism:
     if reading.adjacency is REPLACE:
         raise Unanswerable("MixtureOfGaussiansDpEvent is a pair for one record added or removed; not under REPLACE")
-    make = _needed("MixtureOfGaussians")
+    make = needed("MixtureOfGaussians")
     sigma = _noise("standard_deviation", given["standard_deviation"])
-    return _made(make(sigma, tuple(given["sensitivities"]), tuple(given["sampling_probs"])))
+    return made(make(sigma, tuple(given["sensitivities"]), tuple(given["sampling_probs"])))
 
 
 def _tree(given: Fields, reading: Reading) -> Mechanism:
@@ -361,37 +361,19 @@ def _best_of(given: Fields, reading: Reading) -> Mechanism:
     inside = plan_of(given["event"], reading)
     best_of = getattr(inside, "best_of", None)
     if best_of is None:
-        raise _missing("RepeatAndSelectDpEvent", "Mechanism.best_of")
+        raise absent("RepeatAndSelectDpEvent", "Mechanism.best_of")
     shape = checks.real("shape", given["shape"])
     if math.isinf(shape):
-        return _made(best_of(given["mean"], law="poisson"))
-    return _made(best_of(given["mean"], law="tnb", shape=shape))
+        return made(best_of(given["mean"], law="poisson"))
+    return made(best_of(given["mean"], law="tnb", shape=shape))
 
 
 def _selection(name: str) -> Build:
     def build(given: Fields, reading: Reading) -> Mechanism:
         del reading
-        return _made(_needed(name)(given["epsilon"]))
+        return made(needed(name)(given["epsilon"]))
 
     return build
-
-
-def _needed(name: str) -> Callable[..., Any]:
-    """A public name of dptally that may not exist in this version."""
-    found: Callable[..., Any] | None = getattr(importlib.import_module("dptally"), name, None)
-    if found is None:
-        raise _missing("this event", name)
-    return found
-
-
-def _missing(event: str, name: str) -> Unanswerable:
-    return Unanswerable(f"refused: {event} needs dptally.{name}, which this version does not have")
-
-
-def _made(value: object) -> Mechanism:
-    if not isinstance(value, Mechanism):
-        raise DptallyError(f"expected a mechanism, got {type(value).__name__}")
-    return value
 
 
 #: every event of dp-accounting 0.6.0 and of its sources of August 2026
