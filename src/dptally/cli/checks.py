@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,9 @@ def check(
     verify: Path | None,
     as_json: bool,
 ) -> None:
-    """Is CLAIM true? A sentence, or a file: plan, checkpoint, registry YAML, CSV, JSON, a printed statement.
+    """Is CLAIM true? A sentence, - for the standard input, or a file.
+
+    A file may be a plan, a checkpoint, a registry YAML, a CSV of claims, JSON, or a printed statement.
 
     Exit codes: 0 true (or true but loose), 1 refuted, 3 not determined, 2 the claim cannot be read.
 
@@ -55,6 +58,7 @@ def check(
         ctx.exit(_verified(verify, as_json))
     from dptally.opinion import check_all
 
+    claim = sys.stdin.read(1_000_001) if claim == "-" else claim
     with working("judging"):
         verdicts = check_all(claim, epsilon, delta)
     if proof is not None:
@@ -113,10 +117,22 @@ def _table(verdicts: tuple[Verdict, ...]) -> None:
 
     heading(f"{len(verdicts)} claims")
     rows = [
-        (v.claim.source, f"{v.claimed.epsilon:g}", f"{v.claimed.delta:g}", shown_up(v.interval.upper), STATUSES[v.status])
+        (
+            v.claim.source,
+            f"{v.claimed.epsilon:g}",
+            f"{v.claimed.delta:g}",
+            shown_up(v.interval.upper),
+            STATUSES[v.status],
+        )
         for v in verdicts
     ]
-    columns = [("claim", "left"), ("epsilon", "right"), ("delta", "right"), ("certified, at most", "right"), ("", "left")]
+    columns = [
+        ("claim", "left"),
+        ("epsilon", "right"),
+        ("delta", "right"),
+        ("certified, at most", "right"),
+        ("", "left"),
+    ]
     table(columns, rows)
 
 

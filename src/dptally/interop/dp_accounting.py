@@ -1,7 +1,7 @@
 """dp-accounting with certified answers: an accountant of its own shape, which jax-privacy takes too.
 
-    from dptally.interop.dp_accounting import DptallyAccountant
-    DptallyAccountant().compose(event, 1000).get_epsilon(target_delta=1e-5)
+from dptally.interop.dp_accounting import DptallyAccountant
+DptallyAccountant().compose(event, 1000).get_epsilon(target_delta=1e-5)
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dptally import checks
-from dptally.errors import DptallyError, InvalidArgument, MissingExtra
+from dptally.errors import InvalidArgument, MissingExtra, Unanswerable
 from dptally.interop.events import NotPrivate, Reading, plan_of
 from dptally.interval import Interval
 from dptally.mechanisms import ADD_REMOVE, REPLACE, Composed, Mechanism
@@ -26,6 +26,7 @@ try:
 except ImportError:
     raise MissingExtra("dp-accounting") from None
 
+_VAST = 1e100  # an epsilon beyond all finite losses
 #: a record replaced by a special, empty one leaves the pair of an added or removed record
 _ADJACENCIES = {
     NeighboringRelation.ADD_OR_REMOVE_ONE: ADD_REMOVE,
@@ -36,6 +37,10 @@ _ADJACENCIES = {
 _RELATIONS = {
     dp_event.RandomizedResponseDpEvent: (NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_SPECIAL),
     dp_event.SingleEpochTreeAggregationDpEvent: (NeighboringRelation.REPLACE_SPECIAL,),
+    dp_event.MixtureOfGaussiansDpEvent: (
+        NeighboringRelation.ADD_OR_REMOVE_ONE,
+        NeighboringRelation.REPLACE_SPECIAL,
+    ),
 }
 
 
@@ -77,15 +82,17 @@ class DptallyAccountant(PrivacyAccountant):  # type: ignore[misc]  # dp-accounti
 
     def get_epsilon_interval(self, target_delta: float) -> Interval:
         """Both certified ends of epsilon."""
-        if self._unprotected:
+        if self._unprotected:  # at delta 1 epsilon 0 would do; the accountants of this shape say infinity
             least = 0.0 if checks.probability("target_delta", target_delta) == 1.0 else math.inf
-            return Interval(least, least, "an event that protects nothing")
+            return Interval(least, math.inf, "an event that protects nothing")
         return self.plan.epsilon_interval(target_delta)
 
     def get_delta_interval(self, target_epsilon: float) -> Interval:
         """Both certified ends of delta."""
         if self._unprotected:
             return Interval(1.0, 1.0, "an event that protects nothing")
+        if target_epsilon == math.inf:  # what is left there is left at every epsilon
+            return Interval(0.0, self.plan.delta(_VAST))
         return self.plan.delta_interval(target_epsilon)
 
     def get_true_positive_rates(
@@ -110,15 +117,16 @@ class DptallyAccountant(PrivacyAccountant):  # type: ignore[misc]  # dp-accounti
     def _single(self, event: Any, count: int, do_compose: bool) -> Any:
         allowed = _RELATIONS.get(type(event))
         if allowed is not None and self.neighboring_relation not in allowed:
-            needed = " or ".join(relation.name for relation in allowed)
-            return self.CompositionErrorDetails(event, f"{type(event).__name__} needs {needed}")
+            needed = " or ".join(f"`{relation.name}`" for relation in allowed)
+            text = f"neighboring_relation must be {needed} for `{type(event).__name__}`"
+            return self.CompositionErrorDetails(event, f"{text}. Found {self.neighboring_relation}.")
         try:
             plan = plan_of(event, self._reading)
             plan.directions()
         except NotPrivate:
             self._unprotected = self._unprotected or (do_compose and count > 0)
             return None
-        except DptallyError as error:
+        except Unanswerable as error:  # a field out of its domain is a ValueError instead
             return self.CompositionErrorDetails(invalid_event=event, error_message=str(error))
         if do_compose:
             for part, number in (checks.count("count", count) * plan).parts:

@@ -229,10 +229,10 @@ def _laplace(given: Fields, reading: Reading) -> Mechanism:
 def _discrete_laplace(given: Fields, reading: Reading) -> Mechanism:
     step = checks.nonnegative("noise_parameter", given["noise_parameter"])
     reach = checks.count("sensitivity", given["sensitivity"])
-    if step == 0.0 or reach == 0:  # as the event has it: noise exp(-0 |x|), or nothing to hide
-        if reach == 0:
-            return Composed(())
-        raise InvalidArgument("noise_parameter", "positive", given["noise_parameter"])
+    if reach == 0:
+        return Composed(())
+    if step == 0.0:  # exp(-0 |x|) is no distribution, and that package reads it as no noise
+        raise NotPrivate("DiscreteLaplaceDpEvent with noise_parameter 0 describes no noise")
     change = reading.change("DiscreteLaplaceDpEvent") * reach
     if change != int(change):
         raise Unanswerable("half a sensitivity of a discrete event has no meaning; write replace_sensitivity=2")
@@ -308,10 +308,11 @@ def _poisson(given: Fields, reading: Reading) -> Mechanism:
 
 
 def _without_replacement(given: Fields, reading: Reading) -> Mechanism:
-    sampler = needed("FixedSize")(
-        batch_size=checks.count("sample_size", given["sample_size"], 1),
-        dataset_size=checks.count("source_dataset_size", given["source_dataset_size"], 1),
-    )
+    batch = checks.count("sample_size", given["sample_size"])
+    records = checks.count("source_dataset_size", given["source_dataset_size"])
+    if batch == 0 or records == 0:
+        return Composed(())
+    sampler = needed("FixedSize")(batch_size=batch, dataset_size=records)
     inside = plan_of(given["event"], reading.inside("fixed"))
     return made(needed("Sampled")(inside, sampler, steps=1, adjacency=reading.adjacency))
 
@@ -325,11 +326,12 @@ def _with_replacement(given: Fields, reading: Reading) -> Mechanism:
 
 
 def _truncated(given: Fields, reading: Reading) -> Mechanism:
-    sampler = needed("TruncatedPoisson")(
-        rate=checks.probability("sampling_probability", given["sampling_probability"]),
-        dataset_size=checks.count("dataset_size", given["dataset_size"], 1),
-        cap=checks.count("truncated_batch_size", given["truncated_batch_size"], 1),
-    )
+    rate = checks.probability("sampling_probability", given["sampling_probability"])
+    records = checks.count("dataset_size", given["dataset_size"])
+    cap = checks.count("truncated_batch_size", given["truncated_batch_size"])
+    if rate == 0.0 or records == 0 or cap == 0:
+        return Composed(())
+    sampler = needed("TruncatedPoisson")(rate=rate, dataset_size=records, cap=cap)
     inside = _gaussian({"noise_multiplier": given["noise_multiplier"]}, reading.inside("poisson"))
     return made(needed("Sampled")(inside, sampler, steps=1, adjacency=reading.adjacency))
 
@@ -337,6 +339,8 @@ def _truncated(given: Fields, reading: Reading) -> Mechanism:
 def _mixture(given: Fields, reading: Reading) -> Mechanism:
     if reading.adjacency is REPLACE:
         raise Unanswerable("MixtureOfGaussiansDpEvent is a pair for one record added or removed; not under REPLACE")
+    if all(one == 0 for one in given["sensitivities"]):
+        return Composed(())
     make = needed("MixtureOfGaussians")
     sigma = _noise("standard_deviation", given["standard_deviation"])
     return made(make(sigma, tuple(given["sensitivities"]), tuple(given["sampling_probs"])))

@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 __all__ = ["Mechanism"]
 
 
+#: names of other libraries, and what is written here instead
+_CALLED_HERE = {
+    "get_epsilon": "epsilon(delta=...)",
+    "get_delta": "delta(epsilon=...)",
+    "get_privacy_spent": "epsilon(delta=...)",
+    "compose": "plan + mechanism, or count * mechanism",
+    "get_epsilon_for_delta": "epsilon(delta=...)",
+    "get_delta_for_epsilon": "delta(epsilon=...)",
+}
+
+
 class Mechanism(ABC):
     """A frozen, hashable value that says what was run. ``k * m`` and ``m1 + m2`` compose."""
 
@@ -51,6 +62,12 @@ class Mechanism(ABC):
         """
         stored: Any = fields(self)  # type: ignore[arg-type]
         return {field.name.removeprefix("declared_"): getattr(self, field.name) for field in stored}
+
+    def __getattr__(self, name: str) -> Any:
+        """Nothing: but the names of other libraries are answered with ours."""
+        hint = _CALLED_HERE.get(name)
+        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(f"{text}; here it is {hint}" if hint else text, name=name, obj=self)
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())

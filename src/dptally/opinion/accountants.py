@@ -45,7 +45,8 @@ KNOWN = (
     ),
     Known(
         r"pld|loss.?distribution",
-        "a numerical composition on a grid: an upper bound where it rounds pessimistically and delta is well above its rounding errors",
+        "a numerical composition on a grid: an upper bound where it rounds pessimistically and delta is well above "
+        "its rounding errors",
     ),
     Known(r"zcdp|concentrated", "zero-concentrated DP and a conversion: an upper bound, loose for sampled mechanisms"),
     Known(r"advanced|strong", "advanced composition: an upper bound, loose beside the optimum"),

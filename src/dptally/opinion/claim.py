@@ -21,7 +21,9 @@ class Claimed:
 
     def __post_init__(self) -> None:
         epsilon = checks.real("epsilon", self.epsilon)
-        object.__setattr__(self, "epsilon", epsilon if epsilon == float("inf") else checks.nonnegative("epsilon", epsilon))
+        object.__setattr__(
+            self, "epsilon", epsilon if epsilon == float("inf") else checks.nonnegative("epsilon", epsilon)
+        )
         object.__setattr__(self, "delta", checks.probability("delta", self.delta))
 
     def __iter__(self) -> Iterator[float]:

@@ -88,7 +88,10 @@ class Page:
         yield "what this takes for granted", [] if claim.plan is None else assumptions(claim.plan)
         yield "theorems", self.theorems
         yield "sources", self.sources
-        yield "by", [f"dptally {dptally.__version__}; run again: dptally check --verify on the file that --proof writes"]
+        yield (
+            "by",
+            [f"dptally {dptally.__version__}; run again: dptally check --verify on the file that --proof writes"],
+        )
 
     def _remedy(self) -> Iterator[str]:
         if self.remedy is None or self.verdict.status == "true":

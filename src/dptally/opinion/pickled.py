@@ -86,7 +86,9 @@ def plain(value: Any) -> Any:
     def copied(inside: Any, depth: int) -> Any:
         left[0] -= 1
         if left[0] < 0 or depth > _DEEPEST:
-            raise InvalidArgument("checkpoint", f"one of at most {_MOST_VALUES} values, {_DEEPEST} deep", "a larger one")
+            raise InvalidArgument(
+                "checkpoint", f"one of at most {_MOST_VALUES} values, {_DEEPEST} deep", "a larger one"
+            )
         if isinstance(inside, dict):
             return {key: copied(entry, depth + 1) for key, entry in inside.items()}
         if isinstance(inside, (list, tuple)):

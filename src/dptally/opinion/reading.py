@@ -182,10 +182,15 @@ def _of_run(way: str, said: dict[str, Any], claimed: Claimed, accountant: str, s
     if way in ("history", "privacy_accountant_state_dict"):
         # other keys of a checkpoint are the model's; they say nothing of the run's privacy
         plan: Mechanism = from_opacus(run if way == "history" else {way: run})
-        assumed = ("sampling: opacus with poisson_sampling=True; not in the history", "adjacency: one record added or removed")
+        assumed = (
+            "sampling: opacus with poisson_sampling=True; not in the history",
+            "adjacency: one record added or removed",
+        )
         return Claim(claimed, plan, accountant, source, assumed=assumed)
     if said:
-        raise InvalidArgument("claim", f"described with {way} alone, beside epsilon, delta, accountant", sorted(said)[:8])
+        raise InvalidArgument(
+            "claim", f"described with {way} alone, beside epsilon, delta, accountant", sorted(said)[:8]
+        )
     if way == "event":
         return Claim(claimed, from_dp_accounting(run, _adjacency(adjacency)), accountant, source)
     if adjacency is not None:
@@ -363,7 +368,10 @@ def _csv(text: str, name: str, epsilon: float | None, delta: float | None) -> li
     header = [cell.strip() for cell in rows[0]]
     if len(set(header)) < len(header):
         raise InvalidArgument("claim file", "a CSV file with distinct columns", header[:8])
-    return [_of_row(dict(zip(header, row, strict=False)), f"{name}, row {i}", len(row) == len(header), epsilon, delta) for i, row in enumerate(rows[1:], 2)]
+    return [
+        _of_row(dict(zip(header, row, strict=False)), f"{name}, row {i}", len(row) == len(header), epsilon, delta)
+        for i, row in enumerate(rows[1:], 2)
+    ]
 
 
 def _of_row(cells: dict[str, str], name: str, whole: bool, epsilon: float | None, delta: float | None) -> Claim:
@@ -378,4 +386,3 @@ def _of_row(cells: dict[str, str], name: str, whole: bool, epsilon: float | None
         return _of_mapping(said, name, epsilon, delta)
     except InvalidArgument as error:
         raise InvalidArgument(name, "a claim", cells, str(error)) from None
-

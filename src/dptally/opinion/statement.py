@@ -39,7 +39,9 @@ def claims_of_statement(text: str) -> list[Claim]:
     """The claims that a statement makes for one example: under Poisson sampling, and in any order of the data."""
     run, levels = _RUN.search(text), _EXAMPLES.search(text)
     if run is None or levels is None:
-        raise InvalidArgument("statement", "one that tensorflow-privacy's compute_dp_sgd_privacy_statement prints", text[:80])
+        raise InvalidArgument(
+            "statement", "one that tensorflow-privacy's compute_dp_sgd_privacy_statement prints", text[:80]
+        )
     records, batch, noise, epochs = (number(run[i]) for i in (1, 2, 3, 4))
     halved = run[5].lower() == "with"
     multiplier = noise / 2 if halved else noise  # exact: a microbatch's average changes by twice its clipping norm
@@ -57,7 +59,12 @@ def claims_of_statement(text: str) -> list[Claim]:
     )
     printed = "tensorflow-privacy statement"
     poisson = Claim(
-        Claimed(number(levels[4]), delta), settings.plan(), accountant, f"{printed}, Poisson sampling", settings, notes=notes
+        Claimed(number(levels[4]), delta),
+        settings.plan(),
+        accountant,
+        f"{printed}, Poisson sampling",
+        settings,
+        notes=notes,
     )
     passes = math.ceil(Fraction(repr(epochs)))
     ordered = Claim(

@@ -157,7 +157,13 @@ def _excess(epsilon: float, delta: float, box: Interval, risk: Interval) -> str:
 def _declared(claim: Claim) -> list[str]:
     """A declared guarantee is judged by the worst mechanism that has it."""
     parts = claim.plan.parts if claim.plan is not None else ()
-    names = sorted({type(m).__name__ for m, _ in parts if any(f.startswith("declared") for f in getattr(m, "__dataclass_fields__", ()))})
+    names = sorted(
+        {
+            type(m).__name__
+            for m, _ in parts
+            if any(f.startswith("declared") for f in getattr(m, "__dataclass_fields__", ()))
+        }
+    )
     if not names:
         return []
     return [f"{', '.join(names)} is a declared guarantee: some mechanism that has it exceeds the claim"]

@@ -30,7 +30,9 @@ _HEADS = (
     ),
 )
 _LONE = re.compile(r"\s*(?:epsilon|eps|ε)\b", re.IGNORECASE)
-_ACCOUNTANT = re.compile(r"(?:^|,)\s*(?:by\s+|with\s+)?(?:the\s+|an?\s+)?([\w.+' -]{1,60}?)\s+accountant\s*\.?\s*$", re.IGNORECASE)
+_ACCOUNTANT = re.compile(
+    r"(?:^|,)\s*(?:by\s+|with\s+)?(?:the\s+|an?\s+)?([\w.+' -]{1,60}?)\s+accountant\s*\.?\s*$", re.IGNORECASE
+)
 
 #: what the quantities of a run are called
 _NOUNS = {
@@ -45,21 +47,28 @@ _NOUNS = {
 _PERCENT = rf"{_NUMBER}(?:\s*%|\s*/\s*{_NUMBER})?"
 _CLAUSES = {
     key: re.compile(
-        rf"(?:(?:{noun})\s*(?:=|:|of|is|at)?\s*(?P<after>{_PERCENT})|(?P<before>{_PERCENT})\s*(?:{noun}))", re.IGNORECASE
+        rf"(?:(?:{noun})\s*(?:=|:|of|is|at)?\s*(?P<after>{_PERCENT})|(?P<before>{_PERCENT})\s*(?:{noun}))",
+        re.IGNORECASE,
     )
     for key, noun in _NOUNS.items()
 }
 _PHRASES = (
     ("sampler", "poisson", r"(?:with\s+)?poisson(?:[ -](?:sub)?sampl(?:ing|ed|er))?(?:\s+batches)?"),
     ("sampler", "shuffled", r"(?:randomly\s+)?shuffl(?:ed|ing)(?:\s+(?:batches|data|each\s+epoch))?"),
-    ("sampler", "fixed size", r"(?:fixed[ -]size(?:d)?(?:\s+batches)?|sampl(?:ed|ing)\s+without\s+replacement|without\s+replacement)"),
+    (
+        "sampler",
+        "fixed size",
+        r"(?:fixed[ -]size(?:d)?(?:\s+batches)?|sampl(?:ed|ing)\s+without\s+replacement|without\s+replacement)",
+    ),
     ("sampler", "balls in bins", r"balls[ -]in[ -]bins(?:\s+sampling)?"),
     ("adjacency", "add-remove", r"add[ -](?:or[ -]|/)?remove(?:[ -]one)?(?:\s+(?:adjacency|neighbou?rs))?"),
     ("adjacency", "replace", r"(?:replace(?:ment|[ -]one)?|substitut(?:e|ion))(?:\s+(?:adjacency|neighbou?rs))?"),
 )
 _FLAGS = tuple((key, value, re.compile(pattern, re.IGNORECASE)) for key, value, pattern in _PHRASES)
 _UNIT = re.compile(r"(?:unit:?\s+.{1,60}|per\s+\w{1,30}|\w{1,30}[ -]level(?:\s+DP)?)", re.IGNORECASE)
-_FILLER = re.compile(r"^(?:DP-?\s?SGD|private\s+training|training|trained|with|using|for|over|on|a|an|the|run)[:\s]+", re.IGNORECASE)
+_FILLER = re.compile(
+    r"^(?:DP-?\s?SGD|private\s+training|training|trained|with|using|for|over|on|a|an|the|run)[:\s]+", re.IGNORECASE
+)
 _TRAINING = re.compile(r"(?:DP-?\s?SGD|private\s+training|training)", re.IGNORECASE)
 
 Head = tuple[Claimed, str]
@@ -102,7 +111,9 @@ def head_of(text: str) -> Head | None:
         if match is not None:
             return Claimed(number(match["epsilon"]), number(match["delta"])), match["rest"].strip()
     if _LONE.match(text):
-        raise InvalidArgument("claim", 'a text "epsilon E at delta D: PLAN" (for pure DP write "at delta 0")', text[:80])
+        raise InvalidArgument(
+            "claim", 'a text "epsilon E at delta D: PLAN" (for pure DP write "at delta 0")', text[:80]
+        )
     return None
 
 
