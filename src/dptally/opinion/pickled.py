@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import io
 import pickletools
+import struct
+import warnings
 import zipfile
+import zlib
 from typing import Any
 
 from dptally.errors import InvalidArgument
@@ -30,6 +33,10 @@ _IGNORED = {"PROTO", "FRAME", "STOP"}
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
+#: what zipfile raises on a damaged archive
+_BROKEN = (NotImplementedError, EOFError, RuntimeError, OSError, ValueError, KeyError, IndexError)
+
+
 class _Inert:
     """Stands where the pickle asked for a class, a call or stored data."""
 
@@ -48,16 +55,23 @@ def read_checkpoint(raw: bytes) -> Any:
     if raw[:2] != b"PK":
         return read_pickle(raw)
     try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            names = [info for info in archive.infolist() if info.filename.endswith("data.pkl")]
-            if len(names) != 1:
-                raise InvalidArgument("checkpoint", "one with one data.pkl, as torch.save writes it", len(names))
-            if names[0].file_size > LARGEST:
-                raise InvalidArgument("checkpoint", f"one whose pickle has at most {LARGEST} bytes", names[0].file_size)
-            with archive.open(names[0]) as stream:
-                return read_pickle(stream.read(LARGEST + 1))
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, RuntimeError, OSError) as error:
+        return read_pickle(_unzipped(raw))
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, *_BROKEN) as error:
+        if isinstance(error, InvalidArgument):
+            raise
         raise InvalidArgument("checkpoint", "a whole zip file", type(error).__name__) from None
+
+
+def _unzipped(raw: bytes) -> bytes:
+    """The pickle in a checkpoint; never more than LARGEST bytes of it."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        names = [info for info in archive.infolist() if info.filename.endswith("data.pkl")]
+        if len(names) != 1:
+            raise InvalidArgument("checkpoint", "one with one data.pkl, as torch.save writes it", len(names))
+        if names[0].file_size > LARGEST:
+            raise InvalidArgument("checkpoint", f"one whose pickle has at most {LARGEST} bytes", names[0].file_size)
+        with archive.open(names[0]) as stream:
+            return stream.read(LARGEST + 1)
 
 
 def read_pickle(raw: bytes) -> Any:
@@ -66,15 +80,21 @@ def read_pickle(raw: bytes) -> Any:
         raise InvalidArgument("checkpoint", f"one whose pickle has at most {LARGEST} bytes", len(raw))
     machine = _Machine()
     try:
-        for place, (opcode, argument, _) in enumerate(pickletools.genops(raw)):
-            if place > _MOST_STEPS:
-                raise InvalidArgument("checkpoint", f"one of at most {_MOST_STEPS} instructions", place)
-            machine.take(opcode.name, argument)
+        _run(machine, raw)
     except (IndexError, KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         if isinstance(error, InvalidArgument):
             raise
         raise InvalidArgument("checkpoint", "a file that torch.save or pickle wrote", type(error).__name__) from None
     return machine.result()
+
+
+def _run(machine: _Machine, raw: bytes) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # texts of other versions hold odd escapes
+        for place, (opcode, argument, _) in enumerate(pickletools.genops(raw)):
+            if place > _MOST_STEPS:
+                raise InvalidArgument("checkpoint", f"one of at most {_MOST_STEPS} instructions", place)
+            machine.take(opcode.name, argument)
 
 
 def plain(value: Any) -> Any:
@@ -108,7 +128,7 @@ class _Machine:
         self.memo: dict[int, Any] = {}
 
     def result(self) -> Any:
-        if len(self.stack) != 1:
+        if len(self.stack) != 1 or self.stack[0] is _MARK:
             raise InvalidArgument("checkpoint", "a file that torch.save or pickle wrote", "an unfinished pickle")
         return self.stack[0]
 
@@ -133,7 +153,10 @@ class _Machine:
         self.stack.append(value)
 
     def since_mark(self) -> list[Any]:
-        place = len(self.stack) - 1 - next(i for i, value in enumerate(reversed(self.stack)) if value is _MARK)
+        above = next((i for i, value in enumerate(reversed(self.stack)) if value is _MARK), None)
+        if above is None:
+            raise ValueError("no mark")
+        place = len(self.stack) - 1 - above
         found = self.stack[place + 1 :]
         del self.stack[place:]
         return found
