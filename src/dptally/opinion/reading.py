@@ -152,6 +152,7 @@ def _of_mapping(said: Mapping[str, Any], source: str, epsilon: float | None, del
     if "deployment" in said:
         return _of_registry(said, source, epsilon, delta)
     claimed = _both(_once(said, "epsilon", epsilon), _once(said, "delta", delta))
+    source = _text(said, "source") or source
     accountant = _text(said, "accountant") or _text(said, "mechanism")
     notes = [f"unit as stated: {unit}" for unit in [_text(said, "unit")] if unit]
     ways = [key for key in (_PLAN, "event", "history", "privacy_accountant_state_dict") if key in said]
