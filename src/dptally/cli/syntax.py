@@ -205,7 +205,7 @@ class _Reader:
         try:
             if _POWER.fullmatch(token.text):  # a count may be written 1e6
                 digits, _, zeros = token.text.lower().replace("_", "").partition("e")
-                return int(digits) * 10 ** int(zeros)
+                return int(digits + "0" * int(zeros))
             return int(token.text) if token.text.replace("_", "").isdigit() else float(token.text)
         except ValueError:
             raise self.failure(token, f"{token.text!r} is not a number") from None

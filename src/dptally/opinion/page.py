@@ -105,10 +105,9 @@ class Page:
 
 def page(verdict: Verdict) -> Page:
     """The page about a verdict."""
-    claim, theorems, sources = verdict.claim, (), ()
-    if claim.plan is not None and verdict.interval.method != "not determined":
-        theorems, sources = _theorems(verdict)
-    return Page(verdict, readings(claim), remedy(claim), theorems, sources)
+    judged = verdict.interval.method != "not determined"
+    theorems, sources = _theorems(verdict) if judged else ((), ())
+    return Page(verdict, readings(verdict.claim), remedy(verdict.claim), theorems, sources)
 
 
 def _theorems(verdict: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:

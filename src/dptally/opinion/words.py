@@ -168,9 +168,9 @@ def _understood(clause: str) -> tuple[str, Any]:
             if key == "clipping":
                 return "note", f"clipping norm {value:g}: the noise is read as a multiple of it"
             return key, value
-    for key, value, pattern in _FLAGS:
+    for key, meant, pattern in _FLAGS:
         if pattern.fullmatch(clause):
-            return key, value
+            return key, meant
     if _UNIT.fullmatch(clause):
         return "note", f"unit as stated: {clause}"
     raise InvalidArgument("claim", "made of clauses such as 'noise 1', 'rate 0.01', '1000 steps'", clause[:80])
