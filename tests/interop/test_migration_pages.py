@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "how-to"
-NEEDS = {"from-opacus.md": "opacus", "from-flower.md": "flwr", "from-pipelinedp.md": "pipeline_dp", "from-opendp.md": "opendp"}
+NEEDS = {
+    "from-opacus.md": "opacus",
+    "from-flower.md": "flwr",
+    "from-pipelinedp.md": "pipeline_dp",
+    "from-opendp.md": "opendp",
+}
 BLOCK = re.compile(r"<!-- not run -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

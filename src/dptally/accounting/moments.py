@@ -10,7 +10,7 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.errors import InvalidType, Unanswerable
 from dptally.law import Composition, Law
-from dptally.numerics.rounding import EPS, down, up
+from dptally.numerics.rounding import EPS
 
 __all__ = ["MOMENT_TRUST", "checked", "infinity_mass", "log_moment_upper", "remaining_delta", "supremum"]
 
@@ -52,23 +52,12 @@ def _moment_or_inf(law: Law, t: Floats) -> Floats:
 
 def supremum(composition: Composition) -> float:
     """The supremum of the finite loss of the composition, at least 0, rounded up; inf if unbounded."""
-    total = max(composition.supremum, 0.0)
-    exact = total == 0 or (len(composition.parts) == 1 and composition.parts[0][1] == 1)
-    return total if exact else up(total, 2)
+    return max(composition.supremum_interval.upper, 0.0)
 
 
 def infinity_mass(composition: Composition) -> tuple[float, float]:
-    """Certified (lower, upper) bounds of P(L = inf) = 1 - prod (1 - p_j)^n_j; exact where one step alone has
-    such mass.
-    """
-    leaking = [(law.infinity_mass, n) for law, n in composition.parts if law.infinity_mass > 0]
-    if not leaking:
-        return 0.0, 0.0
-    if len(leaking) == 1 and leaking[0][1] == 1:
-        return leaking[0][0], leaking[0][0]
-    mass = composition.infinity_mass
-    # log1p, the product and the sum: 3 ulps of the exponent, which expm1 never magnifies; 2 more of its own
-    return max(down(mass, 8), 0.0), min(up(mass, 8), 1.0)
+    """Certified (lower, upper) bounds of P(L = inf) = 1 - prod (1 - p_j)^n_j."""
+    return composition.infinity_mass_interval.lower, composition.infinity_mass_interval.upper
 
 
 def remaining_delta(composition: Composition, delta: float) -> float | None:

@@ -12,12 +12,19 @@ from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.composed import Composed
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.poisson_sampled import PoissonSampled
+from dptally.mechanisms.registry import declared
 
 __all__ = ["dpsgd"]
 
 _LITTLE_NOISE, _LARGE_RATE = 0.1, 0.3  # a step with both is hardly private: most likely the arguments are swapped
 
 
+@declared(
+    section="sampling",
+    plan="dpsgd",
+    example={"noise_multiplier": 2.0, "sample_rate": 0.1, "steps": 3},
+    zero=("sample_rate", "steps"),
+)
 def dpsgd(
     noise_multiplier: float,
     sample_rate: float | None = None,

@@ -4,8 +4,9 @@ With S replaced by its complement, sup P(S) - e^eps Q(S) = 1 - e^eps + e^eps sup
 
     delta_{P,Q}(eps) = e^eps delta_{Q,P}(-eps) - (e^eps - 1).
 
-Rare large losses of one direction are rare very negative losses of the other, which no tilt minds: there one contour
-does. The difference costs eps / delta in accuracy, so this is for eps not far above delta: next to the total variation.
+Rare large losses of one direction are rare very negative losses of the other, which do not affect the tilted integral:
+one contour does. The difference costs eps / delta in accuracy, so this is for eps not far above delta: next to the
+total variation.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dptally.accounting.certified import inversion, jumps
+from dptally.accounting.certified.big_jump import plan as jumps
+from dptally.accounting.certified.bounds import NOTHING_KNOWN, BoundedProfile, LogBounds
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.solve import solve
 from dptally.law import Composition
 from dptally.numerics.rounding import EPS
 
@@ -29,7 +33,7 @@ _NEAR = 0.1  # a contour made for one eps is left when the answer is further off
 class Reversed:
     """Bounds of log delta(eps) from those of the other direction at -eps."""
 
-    other: inversion.Profiled
+    other: BoundedProfile
     saddle: float
 
     def estimate(self, epsilon: float) -> float:
@@ -37,10 +41,10 @@ class Reversed:
         value = math.exp(min(self.other.estimate(-epsilon) + epsilon, 700.0)) - math.expm1(min(epsilon, 700.0))
         return math.log(value) if value > 0 else -math.inf
 
-    def log_delta(self, epsilon: float) -> tuple[float, float, float]:
+    def log_delta(self, epsilon: float) -> LogBounds:
         """(lower, upper, slope): certified bounds of log delta(eps), and an estimate of -d log delta / d eps."""
         if not epsilon < 300.0:
-            return -math.inf, 0.0, 0.0
+            return NOTHING_KNOWN
         low, high, rate = self.other.log_delta(-epsilon)
         grown, lost = math.exp(min(high, 0.0) + epsilon), math.expm1(epsilon)
         blur = EPS * (8 + 4 * abs(epsilon))
@@ -53,7 +57,7 @@ class Reversed:
         slope = fall / upper if upper > 0 and fall > 0 else 0.0
         log_upper = min(0.0, math.log(upper) + 4 * EPS * (1 + abs(math.log(upper)))) if upper > 0 else -math.inf
         log_lower = math.log(lower) - 4 * EPS * (1 + abs(math.log(lower))) if lower > 0 else -math.inf
-        return log_lower, log_upper, slope
+        return LogBounds(log_lower, log_upper, slope)
 
 
 def for_epsilon(composition: Composition, epsilon: float) -> Iterator[Reversed]:
@@ -77,7 +81,7 @@ def for_delta(composition: Composition, log_delta: float) -> Iterator[Reversed]:
             if found.estimate(0.0) - log_delta > _FAR_BELOW:
                 return
             yield found
-            at = inversion.solve(found, log_delta) or 0.0
+            at = solve(found, log_delta) or 0.0
         if not at > _NEAR * math.exp(log_delta):
             return
 

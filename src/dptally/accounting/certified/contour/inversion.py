@@ -15,12 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dptally.accounting.certified.bounds import LogBounds
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition, Law
 from dptally.law.characteristic import Characteristic, MomentTable, Transformable
 from dptally.numerics.complexes import log1p_complex
@@ -29,7 +31,7 @@ from dptally.numerics.rounding import EPS
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-__all__ = ["MOST_WORK", "Aliasing", "Inversion", "epsilon", "for_delta", "for_epsilon", "invert"]
+__all__ = ["MOST_WORK", "Aliasing", "Inversion", "for_delta", "for_epsilon", "invert"]
 
 Losses = Sequence[tuple[Transformable, int]]
 
@@ -76,6 +78,13 @@ class Aliasing:
         left = float((self.below[1] + epsilon * self.below[0]).min())
         return math.exp(min(700.0, right)) + math.exp(min(700.0, left))
 
+    def bound_many(self, epsilon: Floats) -> Floats:
+        if not self.above[0].size:
+            return np.full(epsilon.shape, np.inf)
+        right = (self.above[1] - np.multiply.outer(epsilon, self.above[0])).min(axis=1)
+        left = (self.below[1] + np.multiply.outer(epsilon, self.below[0])).min(axis=1)
+        return np.asarray(np.exp(np.minimum(700.0, right)) + np.exp(np.minimum(700.0, left)))
+
 
 @dataclass(frozen=True, slots=True)
 class Inversion:
@@ -111,11 +120,11 @@ class Inversion:
         slope = self.theta * value - self.step**2 / math.pi * float(np.dot(k, rotated.imag))
         return value, slope
 
-    def log_delta(self, epsilon: float) -> tuple[float, float, float]:
+    def log_delta(self, epsilon: float) -> LogBounds:
         """(lower, upper, slope): certified bounds of log delta(eps), and an estimate of -d log delta / d eps."""
         value, slope = self._sum(epsilon)
         if not math.isfinite(value):  # beyond the doubles: nothing is known
-            return -math.inf, 0.0, math.nan
+            return LogBounds(-math.inf, 0.0, math.nan)
         error = self.tail + self.noise + self.phase_noise * (abs(epsilon) + abs(self.centre))
         upper = value + error
         lower = value - error - self.aliasing.bound(epsilon)
@@ -124,7 +133,32 @@ class Inversion:
         high = base + math.log(upper) + base_error + 4 * EPS * abs(math.log(upper)) if upper > 0 else -math.inf
         low = base + math.log(lower) - base_error - 4 * EPS * abs(math.log(lower)) if lower > 0 else -math.inf
         rate = slope / value if value > 0 and slope > 0 else self.theta
-        return low, min(high, 0.0), rate
+        return LogBounds(low, min(high, 0.0), rate)
+
+    def log_delta_many(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
+        """:meth:`log_delta` at many eps at once: the same sums and the same error bounds."""
+        lower, upper, slope = np.full((3, len(epsilon)), -np.inf)
+        k = np.arange(len(self.terms))
+        pair = np.stack((self.terms, k * self.terms), axis=1)
+        rows = max(1, _MOST_ELEMENTS // max(1, len(k)))
+        for start in range(0, len(epsilon), rows):
+            eps = epsilon[start : start + rows]
+            sums = np.exp(-1j * np.multiply.outer(self.step * (eps - self.centre), k)) @ pair
+            value = self.step / math.pi * sums[:, 0].real
+            fall = self.theta * value - self.step**2 / math.pi * sums[:, 1].imag
+            error = self.tail + self.noise + self.phase_noise * (np.abs(eps) + abs(self.centre))
+            most, least = value + error, value - error - self.aliasing.bound_many(eps)
+            base = self.log_moment - self.theta * eps
+            blur = self.log_moment_error + 4 * EPS * (abs(self.log_moment) + np.abs(self.theta * eps))
+            log_most, log_least = (np.log(np.where(x > 0, x, 1.0)) for x in (most, least))
+            part = slice(start, start + rows)
+            upper[part] = np.where(most > 0, base + log_most + blur + 4 * EPS * np.abs(log_most), -np.inf)
+            lower[part] = np.where(least > 0, base + log_least - blur - 4 * EPS * np.abs(log_least), -np.inf)
+            slope[part] = np.where((value > 0) & (fall > 0), fall / np.where(value > 0, value, 1.0), self.theta)
+            unknown = ~np.isfinite(value)
+            lower[part] = np.where(unknown, -np.inf, lower[part])
+            upper[part] = np.where(unknown, 0.0, np.minimum(upper[part], 0.0))
+        return lower, upper, slope
 
 
 def tabulate_at(parts: Losses, theta: Floats) -> MomentTable:
@@ -156,14 +190,21 @@ def _leading(parts: Losses, tables: list[MomentTable], row: int) -> Losses:
 def tabulate(parts: Losses, passed: Callable[[MomentTable], bool]) -> MomentTable:
     """K at increasing tilts, until ``passed`` says that the table reaches far enough or K becomes infinite."""
     columns = np.zeros((5, 0))
-    for theta in _BLOCKS:
-        block = tabulate_at(parts, theta)
+    for number, theta in enumerate(_BLOCKS):
+        tables = [_kept(law, number) if isinstance(law, Law) else law.moment_table(theta) for law, _ in parts]
+        block = added(parts, theta, tables)
         rows = np.array([block.theta, block.moment, block.error, block.first, block.second])
         keep = np.isfinite(rows).all(axis=0)
         columns = np.concatenate((columns, rows[:, keep]), axis=1)
         if not keep.all() or passed(MomentTable(*columns)):
             break
     return MomentTable(*columns)
+
+
+@lru_cache(maxsize=512)
+def _kept(law: Law, number: int) -> MomentTable:
+    """K of one law at one block of tilts: the same for every count and every question."""
+    return law.moment_table(_BLOCKS[number])
 
 
 def merged(*tables: MomentTable) -> MomentTable:
@@ -474,82 +515,6 @@ def _row(parts: Losses, table: MomentTable, theta: float) -> MomentTable:
     return MomentTable(table.theta[i : i + 1] + gap, moment, table.error[i : i + 1], first + gap * second, second)
 
 
-class Profiled(Protocol):
-    """Anything that bounds log delta(eps): one contour, or a sum of several."""
-
-    @property
-    def saddle(self) -> float: ...
-
-    def estimate(self, epsilon: float) -> float: ...
-
-    def log_delta(self, epsilon: float) -> tuple[float, float, float]: ...
-
-
-def solve(found: Profiled, log_delta: float) -> float | None:
-    """The eps at which the estimate takes this value, by Newton's method; None where it fails."""
-    step = _newton(found, log_delta)
-    return None if step is None else step.start + step.move
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """The last step of a Newton search: where it starts, the bounds of log delta and the slope there, the step."""
-
-    start: float
-    low: float
-    high: float
-    rate: float
-    move: float
-
-
-def _newton(found: Profiled, log_delta: float) -> _Step | None:
-    eps = found.saddle
-    for _ in range(40):
-        low, high, rate = found.log_delta(eps)
-        estimate = 0.5 * (low + high) if high - low < 1e-6 else found.estimate(eps)
-        if not (math.isfinite(estimate) and rate > 0):
-            return None
-        step = _Step(eps, low, high, rate, (estimate - log_delta) / rate)
-        if abs(step.move) <= 1e-8 * min(abs(eps), 1 / rate):  # what is left is of the order of its square
-            return step
-        eps += step.move
-    low, high, rate = found.log_delta(eps)
-    return _Step(eps, low, high, rate, 0.0) if rate > 0 else None
-
-
-def epsilon(found: Profiled, log_target: tuple[float, float]) -> tuple[float, float]:
-    """Certified bounds of the smallest eps >= 0 with delta(eps) at most a target that lies in ``log_target``
-    (logarithms).
-
-    The estimate may be sloppy: an upper end is accepted only when the certified upper bound of delta there is below the
-    target, a lower end only when the certified lower bound is above it.
-    """
-    step = _newton(found, 0.5 * (log_target[0] + log_target[1]))
-    if step is None:
-        return 0.0, math.inf
-    eps = step.start + step.move
-    above = (step.high - log_target[0]) / step.rate - step.move
-    under = (log_target[1] - step.low) / step.rate + step.move
-    upper = _pushed(lambda x: found.log_delta(x)[1] <= log_target[0], eps, above, 1.0)
-    lower = _pushed(lambda x: found.log_delta(x)[0] > log_target[1], eps, under, -1.0)
-    return (max(0.0, lower) if lower is not None else 0.0), (max(0.0, upper) if upper is not None else math.inf)
-
-
-def _pushed(holds: Callable[[float], bool], start: float, distance: float, sign: float) -> float | None:
-    """The nearest tried point beyond ``start`` in the direction of ``sign`` at which ``holds`` is true."""
-    if not math.isfinite(distance):
-        return None
-    step = max(distance, 0.0) * 1.0001 + 4 * EPS * abs(start) + 1e-300
-    for _ in range(60):
-        point = start + sign * step
-        if holds(point):
-            return point
-        if sign < 0 and point < 0:
-            return 0.0
-        step *= 1.5
-    return None
-
-
 # -- many numbers of steps at once ------------------------------------------------------------------------------------
 
 _BLOCK = 1.2  # the largest ratio of the counts that share one contour
@@ -608,13 +573,13 @@ def _block(
     if main is None or number * sum(char.size for char, _ in main) > MOST_WORK:
         return {}
     rows = _sampled(main, step, number)
-    answers = {}
+    answers: dict[int, tuple[float, float]] = {}
     for count in counts:
         at_count = _Contour.at(at, count / middle)
         contour = _assemble(
             rows, count, _scaled(tilts, count / middle), theta, step, min(log_bound, 0.0), at_count.saddle
         )
-        answers[count] = epsilon(contour, log_target)
+        answers[count] = epsilon_ends(contour, log_target)
     return answers
 
 

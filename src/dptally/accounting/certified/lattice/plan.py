@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dptally.accounting.certified.spread import Spread
+from dptally.accounting.certified.lattice.measure import Spread
 from dptally.numerics.rounding import Floats
 
 __all__ = ["Outline", "Plan"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptally.accounting.certified import binomial
+from dptally.accounting.certified.lattice import binomial
 from dptally.law import Composition
 from dptally.laws.atoms import AtomicLaw
 from dptally.laws.two_point import TwoPointLaw

@@ -21,7 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dptally.accounting.certified.inversion import (
+from dptally.accounting.certified.big_jump.contour import AROUND, MOST_WORK, JumpTerm, contour, difference, finite
+from dptally.accounting.certified.big_jump.decisive import Far, Rest
+from dptally.accounting.certified.bounds import LogBounds
+from dptally.accounting.certified.contour.inversion import (
     Inversion,
     Losses,
     added,
@@ -31,8 +34,6 @@ from dptally.accounting.certified.inversion import (
     merged,
     tabulate_at,
 )
-from dptally.accounting.certified.jump_far import Far, Rest
-from dptally.accounting.certified.jump_term import AROUND, MOST_WORK, JumpTerm, contour, difference, finite
 from dptally.law import Composition
 from dptally.law.characteristic import Edge, MomentTable, Transformable
 from dptally.law.law import Floats
@@ -65,7 +66,7 @@ class JumpSum:
         """log delta(eps), not a bound."""
         return log_sum([found.estimate(epsilon) for found in self.computed] + [self.far.log_share(epsilon)[0]])
 
-    def log_delta(self, epsilon: float) -> tuple[float, float, float]:
+    def log_delta(self, epsilon: float) -> LogBounds:
         answers = [found.log_delta(epsilon) for found in self.computed]
         far_low, far_high = self.far.log_share(epsilon)
         lower = log_sum([low for low, _, _ in answers] + [far_low])
@@ -76,7 +77,7 @@ class JumpSum:
         rate = sum(w * r for w, (_, _, r) in zip(weights, answers, strict=True))
         if math.isfinite(far_high):  # d/d eps of P - e^eps Q
             rate += math.exp(min(1.0, self.far.log_q[1] + epsilon - upper))
-        return lower - slack, min(0.0, upper + 8 * EPS * (4 + abs(upper))), rate
+        return LogBounds(lower - slack, min(0.0, upper + 8 * EPS * (4 + abs(upper))), rate)
 
 
 def applies(composition: Composition) -> bool:

@@ -21,14 +21,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dptally.accounting.certified.spread import listed_atoms
+from dptally.accounting.certified.lattice.measure import listed_atoms
 from dptally.law import Composition
 from dptally.numerics.rounding import EPS, Floats
 from dptally.numerics.special import gammaln
 
-__all__ = ["METHOD", "epsilon", "log_delta", "two_valued"]
+__all__ = ["epsilon", "log_delta", "two_valued"]
 
-METHOD = "binomial sum"
 _MOST = 1 << 22
 _ATOM = 8 * EPS  # relative error allowed to a stated probability
 

@@ -293,7 +293,7 @@ def lower_spread(table: Table, *, trimmed: bool = False) -> Spread | None:
     # to the left of node 0 a line from (0, top) to (y_0, room) lies below C
     log_limit, log_room = _first_secant(table) if trimmed else _total_mass_line(table)
     curve[0] = min(curve[0], log_room)
-    if not curve[0] > -math.inf:
+    if not curve[0] > -math.inf or curve[1] > curve[0]:  # cut below its own second node: no profile lies under it
         return None
     log_top = log_limit
     if trimmed:  # the curve's own first line, carried on to y = 0

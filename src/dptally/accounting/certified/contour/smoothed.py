@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dptally.accounting.certified.inversion import (
+from dptally.accounting.certified.bounds import LogBounds
+from dptally.accounting.certified.contour.inversion import (
     Aliasing,
     alias_period,
     merged,
@@ -79,11 +80,11 @@ class Smoothed:
         middle = value - 0.5 * self.variance * density
         return self.log_moment - self.theta * epsilon + math.log(middle) if middle > 0 else -math.inf
 
-    def log_delta(self, epsilon: float) -> tuple[float, float, float]:
+    def log_delta(self, epsilon: float) -> LogBounds:
         """(lower, upper, slope): certified bounds of log delta(eps), and an estimate of -d log delta / d eps."""
         value, slope, density = self._sums(epsilon).tolist()
         if not (math.isfinite(value) and math.isfinite(density)):  # beyond the doubles: nothing is known
-            return -math.inf, 0.0, math.nan
+            return LogBounds(-math.inf, 0.0, math.nan)
         size = abs(epsilon) + abs(self.centre)
         error, density_error = (a + b * size for a, b in zip(self.noise, self.phase, strict=True))
         price = self.variance * (1 + 2.0000001 * math.sqrt(self.variance)) * (max(density, 0.0) + density_error)
@@ -92,7 +93,7 @@ class Smoothed:
         blur = self.log_moment_error + 4 * EPS * (abs(self.log_moment) + abs(self.theta * epsilon))
         high = base + math.log(upper) + blur + 4 * EPS * abs(math.log(upper)) if upper > 0 else -math.inf
         low = base + math.log(lower) - blur - 4 * EPS * abs(math.log(lower)) if lower > 0 else -math.inf
-        return low, min(high, 0.0), slope / value if value > 0 and slope > 0 else self.theta
+        return LogBounds(low, min(high, 0.0), slope / value if value > 0 and slope > 0 else self.theta)
 
 
 def applies(composition: Composition) -> bool:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dptally.accounting.certified.spread import listed_atoms
+from dptally.accounting.certified.lattice.measure import listed_atoms
 from dptally.law import Composition, Law
 from dptally.numerics.rounding import EPS, Floats
 

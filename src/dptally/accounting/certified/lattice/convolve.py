@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dptally.accounting.certified.spread import Spread, profile_at_nodes, profile_error
+from dptally.accounting.certified.lattice.measure import Spread, profile_at_nodes, profile_error
 from dptally.numerics.rounding import EPS, Floats
 
 __all__ = ["Factor", "Term", "convolve", "log_payoff_peak"]

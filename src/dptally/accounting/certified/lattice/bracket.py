@@ -15,11 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dptally.accounting.certified import binomial
-from dptally.accounting.certified.lattice_grid import Layout, layouts, step_for
-from dptally.accounting.certified.lattice_plan import TILTS, Outline, Plan
-from dptally.accounting.certified.lattice_terms import Factor, Term, convolve, log_payoff_peak
-from dptally.accounting.certified.spread import (
+from dptally.accounting.certified.lattice.convolve import Factor, Term, convolve, log_payoff_peak
+from dptally.accounting.certified.lattice.grid import Layout, layouts, step_for
+from dptally.accounting.certified.lattice.measure import (
     Spread,
     Table,
     combined,
@@ -27,13 +25,13 @@ from dptally.accounting.certified.spread import (
     point_spread,
     upper_spread,
 )
+from dptally.accounting.certified.lattice.plan import TILTS, Outline, Plan
 from dptally.law import Composition
 from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS, up
 
-__all__ = ["epsilon", "log_delta", "method"]
+__all__ = ["epsilon", "log_delta"]
 
-METHOD = "tilted lattice"
 _NODES = 1 << 20  # nodes of one transform
 _POINTS = 1 << 18  # profile values of one law
 _NEGLIGIBLE = 23.0  # nats below delta
@@ -44,7 +42,7 @@ Parts = Sequence[tuple[Spread, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class LatticeBound:
     """One certified bound of log delta as a function of eps: a sum of terms, and what was left out of
     them."""
 
@@ -104,8 +102,8 @@ class Side:
 class Bracket:
     """Both sides at one step."""
 
-    upper: Side
-    lower: Side | None
+    upper: LatticeBound
+    lower: LatticeBound | None
     step: float
     smallest: float  # the smallest step that the budget allows
     tilts: tuple[float, ...]
@@ -140,9 +138,6 @@ def log_delta(composition: Composition, epsilon: float, *, effort: float = 1.0) 
     >>> low <= math.log(3.0372379966929e-4) <= high
     True
     """
-    exact = binomial.log_delta(composition, epsilon)
-    if exact is not None:
-        return exact
     floor, tilt = -40.0, 0.0
     best, step = (-math.inf, 0.0), math.inf
     for _ in range(10):
@@ -185,10 +180,6 @@ def epsilon(
     log_delta_target, most = log_target if isinstance(log_target, tuple) else (log_target, log_target)
     if not log_delta_target < 0:
         return 0.0, 0.0
-    exact = binomial.epsilon(composition, log_delta_target)
-    if exact is not None:
-        other = exact if most == log_delta_target else binomial.epsilon(composition, most)
-        return (0.0 if other is None else min(exact[0], other[0])), exact[1]
     best, step, tilt = (0.0, up(max(0.0, composition.supremum), 4)), math.inf, 0.0
     for _ in range(10):
         rows = layouts(composition, max(log_delta_target, _DEEPEST) - _NEGLIGIBLE, tilt)
@@ -212,11 +203,6 @@ def epsilon(
     return best
 
 
-def method(composition: Composition) -> str:
-    """How this engine answers: the exact binomial sum for one loss with two values, else the lattice."""
-    return binomial.METHOD if binomial.two_valued(composition) is not None else METHOD
-
-
 def _first_step(rows: Sequence[Layout]) -> float:
     return max(row.length for row in rows) / 400 or 1e-3
 
@@ -230,7 +216,9 @@ def _solve(
     top = high if math.isfinite(high) else 1e12
     reach = max(1e-4 * guess, 0.1 * bracket.step)
     enough = _edge(lambda e: bracket.log_upper(e) - target[0], guess, low, top, reach)
-    short = _edge(lambda e: target[1] - bracket.log_lower(e), guess, low, top, -reach)
+    # the lower end lies next to the upper one: a walk from a poor guess may step over the window of the terms
+    start = guess if enough is None else enough
+    short = _edge(lambda e: target[1] - bracket.log_lower(e), start, low, top, -reach)
     high = high if enough is None else min(high, enough)
     low = low if short is None else max(low, short)
     return low, max(low, high)
@@ -352,7 +340,7 @@ def _grouped(parts: list[tuple[Spread, int]]) -> list[tuple[Spread, int]]:
     return rest + [(combined(few[i : i + 10]), 1) for i in range(0, len(few), 10)]
 
 
-def _side(parts: Parts, plan: Plan, epsilon: float, effort: float, *, upper: bool) -> Side | None:
+def _side(parts: Parts, plan: Plan, epsilon: float, effort: float, *, upper: bool) -> LatticeBound | None:
     offset = math.fsum(spread.offset * count for spread, count in parts)
     steps = sum(count for _, count in parts)
     shift = sum(spread.shift * count for spread, count in parts)
@@ -379,7 +367,7 @@ def _side(parts: Parts, plan: Plan, epsilon: float, effort: float, *, upper: boo
         return None
     rest = _rest(factors, plan, len(plan.tilts)) if plan.cut is not None else None
     constant = _log_beyond(parts) if upper else -math.inf
-    return Side(tuple(terms), offset, shift, log_factor, upper, constant, rest, blur)
+    return LatticeBound(tuple(terms), offset, shift, log_factor, upper, constant, rest, blur)
 
 
 def _cut(spread: Spread, cut: float | None) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dptally.accounting.certified.inversion import tabulate_at
-from dptally.accounting.certified.jump_term import finite
+from dptally.accounting.certified.big_jump.contour import finite
+from dptally.accounting.certified.contour.inversion import tabulate_at
 from dptally.law import Composition, Law
 from dptally.law.characteristic import Band, Edge
 from dptally.numerics.logspace import log_sum

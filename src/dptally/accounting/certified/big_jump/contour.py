@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dptally.accounting.certified.inversion import Inversion, Losses, alias_period, log_chernoff, merged
+from dptally.accounting.certified.contour.inversion import Inversion, Losses, alias_period, log_chernoff, merged
 from dptally.law.characteristic import Characteristic, Edge, MomentTable, Transformable
 from dptally.law.law import Floats
 from dptally.numerics.complexes import log1p_complex

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dptally.accounting.certified.bounds import LogBounds
 from dptally.law import Composition, Law
 from dptally.law.spread import Spread
 from dptally.numerics.logspace import log_sum
@@ -125,11 +126,11 @@ class FewSteps:
         far, _ = self._far(epsilon)
         return log_sum([*(part.logs(epsilon, 0.0)[0] for part in self.sums), _log(far)])
 
-    def log_delta(self, epsilon: float) -> tuple[float, float, float]:
+    def log_delta(self, epsilon: float) -> LogBounds:
         """(lower, upper, slope estimate) of log delta."""
         origin = min((part.origin for part in self.sums), default=epsilon)
         if not self.least <= epsilon <= min(self.most, origin + 690.0):  # beyond, e^{eps - origin} leaves the doubles
-            return -math.inf, 0.0, 1.0 / max(abs(epsilon), 1e-300)
+            return LogBounds(-math.inf, 0.0, 1.0 / max(abs(epsilon), 1e-300))
         n, h = self.steps, self.spread.step
         shift = n * self.spread.loss_error
         inflate = n * self.spread.mass_error + max((part.slack for part in self.sums), default=0.0) + 1e-15
@@ -147,7 +148,7 @@ class FewSteps:
         loss = log_sum([*(b[1] for b in below), *(b[3] + math.log(spoilt) for b in below)])
         lower = gain + math.log1p(-math.exp(loss - gain)) - inflate if loss < gain else -math.inf
         slope = log_sum([*(a[2] for a in above), epsilon + _log(-math.expm1(n * math.log1p(-self.spread.far_q)))])
-        return lower, min(0.0, upper), math.exp(min(slope - upper, 600.0))
+        return LogBounds(lower, min(0.0, upper), math.exp(min(slope - upper, 600.0)))
 
 
 def _log(x: float) -> float:
