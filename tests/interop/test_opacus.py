@@ -95,7 +95,7 @@ def test_the_hook_records_and_refuses_other_samplers(opacus: ModuleType) -> None
     hook = space["make_private"](True)  # type: ignore[operator]
     hook(SimpleNamespace(noise_multiplier=1.5, accumulated_iterations=1))
     assert account.history == [(1.5, 0.25, 1)]
-    with pytest.raises(dp.InvalidArgument, match="own coin"):
+    with pytest.raises(dp.InvalidArgument, match="independently"):
         space["make_private"](False)  # type: ignore[operator]
 
 

@@ -75,7 +75,7 @@ class Reading:
         if self.sampling == "fixed":  # batches of equal size: only the change matters, and it is twice this norm
             return 0.5
         raise Unanswerable(
-            f"{event} sampled by own coins under REPLACE needs the norm of one record, and replace_sensitivity=1 "
+            f"{event} sampled record by record under REPLACE needs the norm of one record, and replace_sensitivity=1 "
             "bounds only the change; write replace_sensitivity=2 with the noise per unit of one record's norm"
         )
 
@@ -321,7 +321,7 @@ def _with_replacement(given: Fields, reading: Reading) -> Mechanism:
     del given, reading
     raise Unanswerable(
         "refused: SampledWithReplacementDpEvent has no tight theorem here (one record may be drawn several times); "
-        "sample without replacement or by own coins"
+        "sample without replacement, or each record independently"
     )
 
 

@@ -76,7 +76,7 @@ class DptallyAccountant(IAccountant):  # type: ignore[misc]  # opacus has no typ
         return NAME
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
-        """opacus' hook; refused where opacus was told not to sample by coins, which this accountant assumes."""
+        """opacus' hook; refused where opacus was told not to sample so, which this accountant assumes."""
         _refuse_other_samplers(inspect.currentframe())
         hook: Callable[[Any], None] = super().get_optimizer_hook_fn(sample_rate)
         return hook
@@ -99,7 +99,7 @@ def _refuse_other_samplers(frame: FrameType | None) -> None:
     if said.get("poisson_sampling", True) is False:
         raise InvalidArgument(
             "poisson_sampling",
-            'True with accountant="dptally" (it accounts for every record joining by its own coin)',
+            'True with accountant="dptally" (it accounts for records that are included independently)',
             False,
             "for shuffled batches ask dptally for the plan of the sampler that the loader is",
         )

@@ -55,6 +55,17 @@ KNOWN = (
 )
 
 
+#: the frameworks that people report
+_COMMON = (
+    "Gaussian DP",
+    "Renyi DP, tightest conversion",
+    "Renyi DP, Mironov's conversion",
+    "advanced composition",
+    "basic composition",
+    "pure DP",
+)
+
+
 def known(accountant: str) -> Known | None:
     """What is known of an accountant by its name."""
     return next((one for one in KNOWN if accountant and re.search(one.names, accountant, re.IGNORECASE)), None)
@@ -83,9 +94,11 @@ def _candidates(claim: Claim, plan: Mechanism) -> Iterator[tuple[str, float]]:
         if 0 < mu < math.inf:
             text = f"the central limit theorem's mu = {mu:.4g}, which is no bound"
             yield from ((text, value) for value in _asked(lambda: GaussianDP(mu).epsilon(delta)))
+    if claim.claimed.epsilon < plan.epsilon_interval(delta).lower:
+        return  # the frameworks below are bounds: none of them gives less than the truth
     directions = plan.directions()
     for name, route in ROUTES:
-        if name != "certified numerical":
+        if name in _COMMON:
             yield from ((name, value) for value in _asked(partial(_value, route, directions, delta)))
 
 

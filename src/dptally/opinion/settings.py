@@ -38,7 +38,7 @@ class Settings:
         """What is taken for granted because nothing was said."""
         out = []
         if self.sampler is None:
-            out.append("sampling: every record joins a step by its own coin (Poisson); not said")
+            out.append("sampling: every record is included independently in every step (Poisson); not said")
         if self.adjacency is None:
             out.append("adjacency: one record added or removed; not said")
         return tuple(out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ def _reasons(status: str, claim: Claim, box: Interval, risk: Interval) -> list[s
     elif claim.accountant:
         out.append(f"{claim.accountant} accountant: not known here")
     if claim.plan is not None and status in ("refuted", "loose"):
-        out += list(matches(claim, claim.plan))[:2]
+        out += islice(matches(claim, claim.plan), 1)
     return out
 
 
