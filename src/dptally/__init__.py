@@ -53,6 +53,11 @@ _HOME = {
     # tools
     "calibrate": "calibration",
     "Ledger": "ledger",
+    # other tools, and the second opinion
+    "from_dp_accounting": "interop",
+    "from_opacus": "interop",
+    "check": "opinion",
+    "Verdict": "opinion",
 }
 _MODULES = (
     "accounting",
@@ -62,10 +67,12 @@ _MODULES = (
     "conversions",
     "divergences",
     "gdp",
+    "interop",
     "ledger",
     "meaning",
     "mechanisms",
     "noise",
+    "opinion",
     "release",
     "report",
 )

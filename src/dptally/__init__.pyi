@@ -7,10 +7,12 @@ from dptally import calibration as calibration
 from dptally import conversions as conversions
 from dptally import divergences as divergences
 from dptally import gdp as gdp
+from dptally import interop as interop
 from dptally import ledger as ledger
 from dptally import meaning as meaning
 from dptally import mechanisms as mechanisms
 from dptally import noise as noise
+from dptally import opinion as opinion
 from dptally import release as release
 from dptally import report as report
 from dptally.answers.accountant import Accountant as Accountant
@@ -37,6 +39,8 @@ from dptally.errors import SchemaTooNew as SchemaTooNew
 from dptally.errors import TermsMismatch as TermsMismatch
 from dptally.errors import Unanswerable as Unanswerable
 from dptally.errors import UnknownDataset as UnknownDataset
+from dptally.interop.events import from_dp_accounting as from_dp_accounting
+from dptally.interop.opacus_history import from_opacus as from_opacus
 from dptally.interval import Interval as Interval
 from dptally.interval import IntervalArray as IntervalArray
 from dptally.law.adjacency import ADD_REMOVE as ADD_REMOVE
@@ -63,6 +67,8 @@ from dptally.mechanisms.registry import register as register
 from dptally.mechanisms.renyi_dp import RenyiDP as RenyiDP
 from dptally.mechanisms.training import dpsgd as dpsgd
 from dptally.mechanisms.zcdp import ZCDP as ZCDP
+from dptally.opinion import Verdict as Verdict
+from dptally.opinion import check as check
 
 __version__: str
 __all__: list[str]

@@ -94,10 +94,11 @@ class CannotCalibrate(DptallyError, ValueError):
 class MissingExtra(DptallyError, ImportError):
     """An optional dependency is missing; the text says what to install."""
 
-    def __init__(self, package: str, extra: str) -> None:
+    def __init__(self, package: str, extra: str = "") -> None:
         self.package = package
         self.extra = extra
-        super().__init__(f"{package} is not installed; write: pip install 'dptally[{extra}]'")
+        wanted = f"'dptally[{extra}]'" if extra else package  # without an extra: the other tool itself
+        super().__init__(f"{package} is not installed; write: pip install {wanted}")
 
 
 class LedgerError(DptallyError):

@@ -217,6 +217,18 @@ class Accountant:
     def delta(self, epsilon: float) -> float:
         return self.plan.delta(epsilon)
 
+    def log(self, delta: float) -> dict[str, float]:
+        """What a training log wants to know, flat: the row of a CSV file (``csv.DictWriter``), the scalars of
+        TensorBoard (``writer.add_scalar(tag, value, step)`` for each item), the argument of ``wandb.log``.
+
+        >>> sorted(Accountant().log(delta=1e-5))
+        ['privacy/delta', 'privacy/epsilon', 'privacy/epsilon_lower', 'privacy/steps']
+        """
+        box = self.epsilon_interval(delta)
+        steps = float(sum(count for _, count in self.history))
+        ends = {"privacy/epsilon": box.upper, "privacy/epsilon_lower": box.lower}
+        return {"privacy/steps": steps, **ends, "privacy/delta": float(delta)}
+
     @property
     def history(self) -> tuple[tuple[Mechanism, int], ...]:
         """(mechanism, count) pairs in canonical order."""

@@ -32,6 +32,8 @@ COMMANDS = {
     "explain": ("meanings", "explain", "The answer with its route, theorems, assumptions and sources."),
     "plot": ("drawings", "plot", "Pictures of a plan (PNG or SVG)."),
     "card": ("drawings", "card", "A one-page guarantee card (Markdown, HTML or JSON)."),
+    "report": ("reports", "report", "A plan in the forms that registries, NIST and papers take."),
+    "check": ("checks", "check", "A second opinion on somebody's claim."),
     "audit": ("audits", "audit", "Try to refute a claim from runs of an implementation."),
     "ledger": (
         "ledger_commands",
