@@ -20,6 +20,8 @@ _HOME = {
     "Unanswerable": "errors",
     "CannotCalibrate": "errors",
     "MissingExtra": "errors",
+    "EngineFailed": "errors",
+    "RefusedExpression": "errors",
     "LedgerError": "errors",
     "BudgetExceeded": "errors",
     "CannotPrice": "errors",
@@ -59,6 +61,9 @@ _HOME = {
     # tools
     "calibrate": "calibration",
     "Ledger": "ledger",
+    "Table": "tables",
+    "Session": "tables",
+    "private": "tables",
 }
 _MODULES = (
     "accounting",
@@ -72,6 +77,7 @@ _MODULES = (
     "noise",
     "release",
     "report",
+    "tables",
 )
 
 __all__ = ["__version__", *_HOME, *_MODULES]
