@@ -40,9 +40,9 @@ import dptally as dp
 import truth
 from dptally.accounting.certified import binomial, engine, few_steps, inversion, lattice, smoothing
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.gaussian import GaussianLaw
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import stored
 from truth.balls import precision
 from truth.discrete import discrete_gaussian_delta
@@ -184,7 +184,7 @@ def near_one(draw: Draw, counts: tuple[int, ...]) -> tuple[Composition, float, t
         moved = truth.ball(epsilon) - count * truth.ball(NEAR).log()
         lower = truth.ball(NEAR) ** count * truth.gaussian_delta(exact, moved)
         bounds = truth.floats(lower)[0], truth.floats(upper)[1]
-    composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Side.REMOVE), count)])
+    composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Direction.REMOVE), count)])
     return composition, epsilon, bounds, f"{composition!r} at {epsilon!r}"
 
 

@@ -55,9 +55,9 @@ _HOME = {
     "REPLACE": "mechanisms",
     "to_json": "mechanisms",
     "from_json": "mechanisms",
-    "compare": "mechanisms",
-    "convert": "mechanisms",
-    "Accountant": "mechanisms",
+    "compare": "answers.compare",
+    "convert": "answers.convert",
+    "Accountant": "answers.accountant",
     # tools
     "calibrate": "calibration",
     "Ledger": "ledger",
@@ -67,9 +67,11 @@ _HOME = {
 }
 _MODULES = (
     "accounting",
+    "answers",
     "audit",
     "calibration",
     "conversions",
+    "divergences",
     "gdp",
     "ledger",
     "meaning",

@@ -16,8 +16,8 @@ from dptally.accounting import certified, tradeoff
 from dptally.accounting.certified import few_steps, jumps, lattice
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Composition, Law, MomentBound
+from dptally.laws.gaussian import GaussianLaw
 from dptally.mechanisms import Gaussian, PoissonSampled, RandomizedResponse
-from dptally.mechanisms.gaussian import GaussianLaw
 
 
 @dataclass(frozen=True)

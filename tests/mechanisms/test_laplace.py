@@ -14,7 +14,7 @@ from law_reference import TILTS, check_moments, check_profile, moment_error, ove
 import dptally as dp
 import golden
 from dptally.errors import Unanswerable
-from dptally.mechanisms.laplace import LaplaceLaw
+from dptally.laws.laplace import LaplaceLaw
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS
 

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Composition
+from dptally.laws.moment_bound import RenyiBound, ZCDPBound
 from dptally.mechanisms.alpha_dp import AlphaDP
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.json import from_json, to_json
 from dptally.mechanisms.laplace import Laplace
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.renyi_dp import RenyiBound, RenyiDP
-from dptally.mechanisms.zcdp import ZCDP, ZCDPBound
+from dptally.mechanisms.renyi_dp import RenyiDP
+from dptally.mechanisms.zcdp import ZCDP
 
 ALL = [ZCDP(0.5), RenyiDP((2.0, 4.0), (0.1, 0.3)), AlphaDP(3.0, 0.2)]
 

@@ -8,6 +8,8 @@ import math
 import click
 
 from dptally.accounting.decimals import shown_up
+from dptally.answers.convert import TARGETS
+from dptally.answers.convert import convert as converted
 from dptally.cli.meanings import assumptions
 from dptally.cli.output import (
     both_ends,
@@ -22,9 +24,7 @@ from dptally.cli.output import (
     working,
 )
 from dptally.cli.plans import Plan
-from dptally.mechanisms import convert as converted
 from dptally.mechanisms import to_json
-from dptally.mechanisms.conversion import TARGETS
 
 __all__ = ["convert", "gdp"]
 

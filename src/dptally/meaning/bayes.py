@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from dptally import checks
 from dptally.accounting import tradeoff
+from dptally.divergences.inequalities import exp_up
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
 from dptally.law import Composition
-from dptally.law.inequalities import exp_up
 from dptally.numerics.normal import log_normal_tail
 from dptally.numerics.rounding import EPS, down, up
 

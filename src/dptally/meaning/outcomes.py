@@ -16,10 +16,10 @@ from dptally import checks
 from dptally.accounting import tradeoff
 from dptally.accounting.moments import checked, infinity_mass, log_moment_upper
 from dptally.checks import Floats
+from dptally.divergences.inequalities import exp_down, exp_up, probability_range
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.interval import Interval
 from dptally.law import Composition
-from dptally.law.inequalities import exp_down, exp_up, probability_range
 from dptally.numerics.rounding import EPS, down, up
 from dptally.numerics.search import minimise
 

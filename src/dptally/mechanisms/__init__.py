@@ -12,12 +12,9 @@ if TYPE_CHECKING:
     from dptally.law.adjacency import ADD_REMOVE as ADD_REMOVE
     from dptally.law.adjacency import REPLACE as REPLACE
     from dptally.law.adjacency import Adjacency as Adjacency
-    from dptally.mechanisms.accountant import Accountant as Accountant
     from dptally.mechanisms.alpha_dp import AlphaDP as AlphaDP
     from dptally.mechanisms.approx_dp import ApproxDP as ApproxDP
-    from dptally.mechanisms.comparison import compare as compare
     from dptally.mechanisms.composed import Composed as Composed
-    from dptally.mechanisms.conversion import convert as convert
     from dptally.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
     from dptally.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
     from dptally.mechanisms.gaussian import Gaussian as Gaussian
@@ -39,7 +36,6 @@ _HOME = {
     "ADD_REMOVE": "dptally.law.adjacency",
     "REPLACE": "dptally.law.adjacency",
     "Adjacency": "dptally.law.adjacency",
-    "Accountant": "dptally.mechanisms.accountant",
     "AlphaDP": "dptally.mechanisms.alpha_dp",
     "ApproxDP": "dptally.mechanisms.approx_dp",
     "Composed": "dptally.mechanisms.composed",
@@ -55,8 +51,6 @@ _HOME = {
     "RandomizedResponse": "dptally.mechanisms.randomized_response",
     "RenyiDP": "dptally.mechanisms.renyi_dp",
     "ZCDP": "dptally.mechanisms.zcdp",
-    "compare": "dptally.mechanisms.comparison",
-    "convert": "dptally.mechanisms.conversion",
     "dpsgd": "dptally.mechanisms.training",
     "from_json": "dptally.mechanisms.json",
     "to_json": "dptally.mechanisms.json",

@@ -9,8 +9,8 @@ from typing import ClassVar
 from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.law import Law
+from dptally.laws.moment_bound import RenyiBound, order_less_one
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.renyi_dp import RenyiBound, order_less_one
 from dptally.numerics.rounding import up
 
 __all__ = ["AlphaDP"]

@@ -9,7 +9,7 @@ from typing import ClassVar
 from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.law import Law
-from dptally.mechanisms.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
+from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.numerics.exact import between
 

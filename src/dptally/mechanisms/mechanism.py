@@ -20,10 +20,11 @@ from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
 from dptally.law import Composition, Law
+from dptally.mechanisms.later import later
 
 if TYPE_CHECKING:
+    from dptally.answers.explain import Explanation
     from dptally.mechanisms.composed import Composed
-    from dptally.mechanisms.explanation import Explanation
 
 __all__ = ["Mechanism"]
 
@@ -177,9 +178,8 @@ class Mechanism(ABC):
 
     def explain(self, delta: float) -> Explanation:
         """The answer at this delta with its route, theorems, assumptions and how to cite them."""
-        from dptally.mechanisms.explanation import explain
-
-        return explain(self, delta)
+        answer: Explanation = later("explain")(self, delta)
+        return answer
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:

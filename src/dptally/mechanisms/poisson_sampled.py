@@ -10,10 +10,11 @@ from typing import ClassVar
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
-from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency, Side
-from dptally.mechanisms.gaussian import Gaussian, GaussianLaw
+from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency, Direction
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
+from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
 from dptally.numerics.exact import between
 
 __all__ = ["PoissonSampled"]
@@ -75,12 +76,12 @@ class PoissonSampled(Mechanism):
         remove, add = sides[0], sides[-1]
         if isinstance(remove, GaussianLaw):
             sigma = self._sigma(remove)
-            return tuple(SampledGaussianLaw(self.rate, sigma, side) for side in (Side.REMOVE, Side.ADD))
-        from dptally.mechanisms.sampled_law import SampledLaw
+            return tuple(SampledGaussianLaw(self.rate, sigma, side) for side in (Direction.REMOVE, Direction.ADD))
+        from dptally.laws.sampled.generic import SampledLaw
 
         return (
-            SampledLaw(remove, self.rate, Side.REMOVE, add.infinity_mass),
-            SampledLaw(add, self.rate, Side.ADD, remove.infinity_mass),
+            SampledLaw(remove, self.rate, Direction.REMOVE, add.infinity_mass),
+            SampledLaw(add, self.rate, Direction.ADD, remove.infinity_mass),
         )
 
     def _flattened(self, inside: PoissonSampled) -> PoissonSampled:
@@ -120,10 +121,10 @@ class PoissonSampled(Mechanism):
 
 def _replace_law(sides: tuple[Law, ...], rate: float, sigma: float) -> Law:
     """The law under REPLACE: that of (P1, P0) decides, for both directions."""
-    from dptally.mechanisms.laplace import LaplaceLaw
-    from dptally.mechanisms.sampled_replace import SampledReplaceGaussianLaw
-    from dptally.mechanisms.sampled_replace_atoms import sampled_replace_atoms
-    from dptally.mechanisms.sampled_replace_laplace import SampledReplaceLaplaceLaw
+    from dptally.laws.laplace import LaplaceLaw
+    from dptally.laws.sampled.atoms import sampled_replace_atoms
+    from dptally.laws.sampled.gaussian.replace import SampledReplaceGaussianLaw
+    from dptally.laws.sampled.laplace import SampledReplaceLaplaceLaw
 
     law, reverse = sides[0], sides[-1]
     if isinstance(law, GaussianLaw):

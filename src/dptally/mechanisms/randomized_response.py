@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from dptally import checks
 from dptally.law import Law
+from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.two_point import TwoPointLaw
 from dptally.numerics.rounding import down, up
 
 __all__ = ["RandomizedResponse"]

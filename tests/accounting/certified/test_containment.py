@@ -19,8 +19,8 @@ import dptally as dp
 from dptally.accounting.certified import binomial, engine, few_steps, inversion, lattice
 from dptally.interval import Interval
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import (
     approx_delta,
     ball,
@@ -180,7 +180,7 @@ def near_one(draw: random.Random, counts: tuple[int, ...]) -> tuple[Composition,
     """
     count = draw.choice(counts)
     sigma = max(0.4, math.sqrt(count) / log_uniform(draw, 0.03, 5))
-    composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Side.REMOVE), count)])
+    composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Direction.REMOVE), count)])
     mu = math.sqrt(count) / sigma
     epsilon = 0.5 * mu * mu + mu * draw.uniform(-0.5, 14)
     with precision(300):

@@ -17,8 +17,8 @@ import dptally as dp
 from dptally.accounting.certified import engine, inversion, jumps
 from dptally.accounting.certified.jumps import JumpSum
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import ball, floats, one_step_delta
 from truth.balls import precision
 from truth.draws import log_uniform
@@ -93,7 +93,7 @@ def test_one_step() -> None:
     draw, judge = random.Random("jumps, one step"), Judge(SHIFT)
     for _ in range(160):
         sigma, rate = log_uniform(draw, 0.3, 8), log_uniform(draw, 1e-6, 0.99)
-        composition = Composition.of([(SampledGaussianLaw(rate, sigma, Side.REMOVE), 1)])
+        composition = Composition.of([(SampledGaussianLaw(rate, sigma, Direction.REMOVE), 1)])
         at = log_uniform(draw, 0.2 * rate, 20 / sigma)
         bound = floats(one_step_delta(sigma, rate, at, "remove"))[1]
         for found in built(composition, at, bound) if bound > 1e-280 else ():

@@ -15,8 +15,8 @@ import tables
 
 from dptally.accounting.certified import engine, inversion, reversal
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import ball, gaussian_delta, one_step_delta
 from truth.balls import precision
 from truth.draws import log_uniform
@@ -24,7 +24,7 @@ from truth.judge import Judge
 from truth.stored import pairs
 
 SHIFT = 1e-6
-SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
+SIDES = {"remove": Direction.REMOVE, "add": Direction.ADD}
 NEAR = 1 - 2.0**-44  # a rate at which the sampled Gaussian is a Gaussian up to 1e-13
 
 
@@ -79,7 +79,7 @@ def test_many_steps_next_to_rate_one() -> None:
         count = draw.choice((2, 5, 20, 100, 1000))
         sigma = max(0.4, math.sqrt(count) / log_uniform(draw, 0.02, 3))
         mu = math.sqrt(count) / sigma
-        composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Side.REMOVE), count)])
+        composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Direction.REMOVE), count)])
         at = draw.choice((0.0, mu * draw.uniform(0, 0.5), mu * draw.uniform(0, 2)))
         for found in built(composition, at):
             for epsilon in (at, at + 0.03 * mu, at + 0.1 * mu):

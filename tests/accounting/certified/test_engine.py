@@ -11,10 +11,10 @@ import dptally as dp
 from dptally.accounting.certified import engine
 from dptally.interval import Interval
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.gaussian import GaussianLaw
-from dptally.mechanisms.laplace import LaplaceLaw
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.laplace import LaplaceLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import ball, gaussian_delta, laplace_delta, randomized_response_delta, sampled_gaussian_delta
 from truth.balls import precision
 
@@ -42,7 +42,7 @@ def test_gaussian_plans() -> None:
 
 @pytest.mark.parametrize("side", ["remove", "add"])
 def test_sampled_plans_each_direction(side: str) -> None:
-    which = Side.REMOVE if side == "remove" else Side.ADD
+    which = Direction.REMOVE if side == "remove" else Direction.ADD
     plans = [(1.0, 0.01, 1000, 1e-5), (0.6, 0.001, 100_000, 1e-5), (2.0, 0.1, 100, 1e-12), (3.0, 0.5, 50, 1e-30)]
     for sigma, rate, count, delta in plans:
         composition = Composition.of([(SampledGaussianLaw(rate, sigma, which), count)])

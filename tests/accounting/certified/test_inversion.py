@@ -13,15 +13,15 @@ from flint import acb, arb
 
 from dptally.accounting.certified import inversion, lattice
 from dptally.law import Composition
-from dptally.law.adjacency import Side
+from dptally.law.adjacency import Direction
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
-from dptally.mechanisms.gaussian import GaussianLaw
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from dptally.numerics.complexes import log1p_complex
 from truth import GaussianPiece, SampledPiece, ball, gaussian_delta, mixture_delta, sampled_gaussian_delta
 from truth.balls import precision
 
-SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
+SIDES = {"remove": Direction.REMOVE, "add": Direction.ADD}
 
 
 def sampled(sigma: float, rate: float, side: str, count: int) -> Composition:

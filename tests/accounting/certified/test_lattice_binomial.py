@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dptally.accounting.certified import binomial
 from dptally.law import Composition
-from dptally.mechanisms.atomic_law import AtomicLaw
-from dptally.mechanisms.two_point import TwoPointLaw
+from dptally.laws.atoms import AtomicLaw
+from dptally.laws.two_point import TwoPointLaw
 
 
 def truth(epsilon: float, count: int, at: float, infinity: float = 0.0) -> mp.mpf:

@@ -12,8 +12,8 @@ import dptally as dp
 from dptally.accounting.certified import inversion, lattice
 from dptally.law import Composition
 from dptally.law.characteristic import NodeCharacteristic
-from dptally.mechanisms.laplace import LaplaceLaw
-from dptally.mechanisms.sampled_replace_nodes import SampledReplaceNodes
+from dptally.laws.laplace import LaplaceLaw
+from dptally.laws.sampled.gaussian.replace_kernel import SampledReplaceNodes
 from truth import AtomsPiece, GaussianPiece, LaplacePiece, SampledPiece, epsilon_is_within, mixture_delta
 
 

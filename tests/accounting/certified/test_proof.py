@@ -10,9 +10,9 @@ from flint import arb
 
 import dptally as dp
 from dptally.accounting.certified.proof import prove_delta, prove_epsilon
-from dptally.accounting.certified.proof_losses import GaussianBall
 from dptally.errors import InvalidArgument, MissingExtra, Unanswerable
-from dptally.mechanisms.gaussian import GaussianLaw
+from dptally.laws.ball.losses import GaussianBall
+from dptally.laws.gaussian import GaussianLaw
 from truth import (
     AtomsPiece,
     GaussianPiece,

@@ -13,12 +13,12 @@ from scipy.special import expit, log_ndtr, ndtr
 import dptally as dp
 from dptally.accounting.certified import engine, inversion
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import AtomsPiece, SampledPiece, ball, mixture_delta, sampled_gaussian_delta
 from truth.balls import precision
 
-SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
+SIDES = {"remove": Direction.REMOVE, "add": Direction.ADD}
 EPS = 2.0**-52
 
 

@@ -11,12 +11,12 @@ import pytest
 import dptally as dp
 from dptally.accounting.certified import engine, inversion, reversal
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import ball, two_step_delta
 from truth.balls import precision
 
-SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
+SIDES = {"remove": Direction.REMOVE, "add": Direction.ADD}
 
 
 def composition_of(sigma: float, rate: float, side: str, steps: int = 2) -> Composition:
@@ -85,7 +85,7 @@ def test_next_to_the_total_variation_no_lattice_is_needed(sigma: float, rate: fl
 
 
 def test_where_it_does_not_apply() -> None:
-    law = SampledGaussianLaw(0.01, 1.0, Side.REMOVE)
+    law = SampledGaussianLaw(0.01, 1.0, Direction.REMOVE)
     assert not list(reversal.for_epsilon(Composition.of([(law, 2), (dp.Laplace(1.0).laws()[0], 1)]), 0.0))
     assert not list(reversal.for_epsilon(composition_of(1.0, 0.01, "remove"), 1e3))
     assert not list(reversal.for_delta(composition_of(1.0, 0.01, "remove"), -60.0))

@@ -19,7 +19,10 @@ from typing import Any
 from dptally import checks
 from dptally.accounting.certified import engine
 from dptally.accounting.certified.proof_contour import Contour
-from dptally.accounting.certified.proof_losses import (
+from dptally.errors import Unanswerable
+from dptally.interval import Interval
+from dptally.law import Composition, Law
+from dptally.laws.ball.losses import (
     Ball,
     BallLoss,
     GaussianBall,
@@ -29,10 +32,7 @@ from dptally.accounting.certified.proof_losses import (
     flint,
     working,
 )
-from dptally.accounting.certified.proof_sampled import SampledGaussianBall
-from dptally.errors import Unanswerable
-from dptally.interval import Interval
-from dptally.law import Composition, Law
+from dptally.laws.ball.sampled_gaussian import SampledGaussianBall
 
 __all__ = ["prove_delta", "prove_epsilon"]
 
