@@ -11,6 +11,7 @@ DptallyError
 └── LedgerError                       the account could not be opened, read or debited
     ├── BudgetExceeded                a spend would pass the cap; nothing was debited
     ├── CannotPrice                   the budget's kind cannot pay for this mechanism; says which can
+    │   └── TermsMismatch             it is stated for another adjacency or privacy unit (InvalidArgument too)
     ├── UnknownDataset                no account of that name
     ├── DatasetExists                 an account of that name is there already
     ├── KeyReused                     the idempotency key belongs to another request
@@ -41,6 +42,7 @@ __all__ = [
     "RefusedExpression",
     "RolledBack",
     "SchemaTooNew",
+    "TermsMismatch",
     "Unanswerable",
     "UnknownDataset",
 ]
@@ -165,6 +167,27 @@ class CannotPrice(LedgerError):
     """The budget's kind cannot pay for this mechanism. Nothing was debited."""
 
 
+class TermsMismatch(CannotPrice, InvalidArgument):
+    """The plan or release is stated for another adjacency or privacy unit than the account. Nothing was debited.
+
+    ``stated`` is what it holds for, ``account`` what the account promises.
+    """
+
+    def __init__(self, dataset: str, argument: str, stated: str, account: str, instead: str) -> None:
+        self.dataset = dataset
+        self.argument = argument
+        self.requirement = f"stated for {account}"
+        self.value = stated
+        self.instead = instead
+        self.stated = stated
+        self.account = account
+        DptallyError.__init__(
+            self,
+            f"the account of dataset {_shown(dataset)} is kept for {account}, and {argument} is stated for {stated}. "
+            f"Nothing was debited. {instead}",
+        )
+
+
 class UnknownDataset(LedgerError):
     """The ledger has no account of that name. Nothing was debited."""
 
@@ -198,7 +221,15 @@ class KeyReused(LedgerError):
 
 
 class NotReleasable(LedgerError):
-    """The reservation cannot be released: do not publish the answer. What was debited stays spent."""
+    """The reservation cannot be released: do not publish the answer. What was debited stays spent.
+
+    ``value`` is set where an answer was computed and paid for but cannot be kept: hand it over in another form
+    under the same key, which charges nothing.
+    """
+
+    def __init__(self, text: str, value: object = None) -> None:
+        self.value = value
+        super().__init__(text)
 
 
 class ChainBroken(LedgerError):

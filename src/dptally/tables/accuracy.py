@@ -51,7 +51,7 @@ def width(gaussian: bool, parameter: float, level: float = LEVEL) -> int:
 
 def all_at_once(gaussian: bool, parameter: float, cells: int, level: float = LEVEL) -> int:
     """The half-width within which all of ``cells`` independent draws stay with probability ``level``."""
-    return width(gaussian, parameter, math.nextafter(level ** (1 / cells), 1.0))
+    return width(gaussian, parameter, level if cells == 1 else math.nextafter(level ** (1 / cells), 1.0))
 
 
 def widest(gaussian: bool, steps: Fraction) -> float:

@@ -30,12 +30,17 @@ class Setting:
     """All that bounds depend on: the unit, the bounds of a person, the number of groups, the adjacency."""
 
     person: bool
-    k: int
+    max_groups: int  # 1 for a row unit
     groups: int | None  # None: private keys
     max_rows: int | None
     adjacency: Adjacency
     dialect: Dialect
     schema: Schema
+
+    @property
+    def k(self) -> int:
+        """The groups of a person that count, at most."""
+        return self.max_groups if self.groups is None else min(self.max_groups, self.groups)
 
     @property
     def rows(self) -> int:
@@ -45,29 +50,34 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One number in every cell. ``inputs`` are added up for each person and group; ``person`` is SQL over these
-    sums (``n`` is the number of rows), ``row`` is SQL over one row.
+    """One number in every cell. ``values`` are doubles of one row; ``inputs`` are integers made of them, added up
+    for each person and group; ``person`` is SQL over these sums (``n`` is the number of rows); ``row`` is SQL
+    over the values of one row.
 
     ``ratio`` is the size of its noise beside that of the aggregate's first measure. ``levels`` are the cells of
-    a group on each level of a tree (one level with one cell for a plain number).
+    a group on each level of a tree (one level with one cell for a plain number); ``pairs`` says that a person is
+    bounded to so many pairs of group and cell rather than groups.
     """
 
     name: str
     low: int
     high: int
     exponent: int = 0
+    values: tuple[tuple[str, str], ...] = ()
     inputs: tuple[tuple[str, str], ...] = ()
     person: str = "1"
     row: str = "1"
     ratio: float = 1.0
     levels: tuple[int, ...] = (1,)
+    pairs: bool = False
 
     def moves(self, setting: Setting) -> tuple[Move, ...]:
         """What one person or row can move, in steps of 2^exponent, over all levels."""
         found: dict[int, int] = {}
+        k = setting.max_groups if self.pairs else setting.k
         for cells in self.levels:
             everywhere = None if setting.groups is None else setting.groups * cells
-            for move in moves(self.low, self.high, setting.k, everywhere, setting.adjacency):
+            for move in moves(self.low, self.high, k, everywhere, setting.adjacency):
                 found[move.shift] = found.get(move.shift, 0) + move.count
         return tuple(Move(count, shift) for shift, count in sorted(found.items(), reverse=True))
 

@@ -34,12 +34,12 @@ class Steps:
     exponent: int
 
     @classmethod
-    def of(cls, low: Fraction, high: Fraction, bits: int = FINE) -> Steps:
-        """The finest grid on which the larger bound has this many bits; never finer than its last digit needs.
+    def of(cls, low: Fraction, high: Fraction, bits: int = FINE, *, by_width: bool = False) -> Steps:
+        """The finest grid on which the larger bound (or the width) has this many bits.
 
         Bounds that are whole numbers below 2^bits are on the grid, so integers stay integers.
         """
-        largest = max(abs(low), abs(high))
+        largest = high - low if by_width else max(abs(low), abs(high))
         exponent = grid.floor_steps(largest, 0).bit_length() if largest >= 1 else _log2(largest)
         exponent -= bits
         return cls(grid.ceil_steps(low, exponent), grid.floor_steps(high, exponent), exponent)
