@@ -102,7 +102,9 @@ class Persons(_Count):
 
     def measures(self, setting: Setting, index: int) -> tuple[Measure, ...]:
         if not setting.person:
-            raise InvalidArgument("persons", "asked of a table with persons", "a table of rows", "write Table(..., person=)")
+            raise InvalidArgument(
+                "persons", "asked of a table with persons", "a table of rows", "write Table(..., person=)"
+            )
         return (Measure(f"{self.label}", 0, 1, person="1"),)
 
     def said(self) -> str:
@@ -115,7 +117,12 @@ class Rows(_Count):
 
     def measures(self, setting: Setting, index: int) -> tuple[Measure, ...]:
         if setting.person and setting.max_rows is None:
-            raise InvalidArgument("max_rows", "given: how many rows of a person may count in a group", None, "write Table(..., max_rows=10)")
+            raise InvalidArgument(
+                "max_rows",
+                "given: how many rows of a person may count in a group",
+                None,
+                "write Table(..., max_rows=10)",
+            )
         m = setting.rows
         return (Measure(f"{self.label}", 0, m, person=f"CASE WHEN n > {m} THEN {m} ELSE n END"),)
 
@@ -142,7 +149,9 @@ class Distinct(_Count):
     def measures(self, setting: Setting, index: int) -> tuple[Measure, ...]:
         found = setting.schema.get("column", self.column)
         if not found.kind.groups:
-            raise InvalidArgument("column", "text, integers, truth values or dates to count distinct values", self.column)
+            raise InvalidArgument(
+                "column", "text, integers, truth values or dates to count distinct values", self.column
+            )
         return (Measure(f"{self.label}", 0, self.most if setting.person else 1),)
 
     def said(self) -> str:

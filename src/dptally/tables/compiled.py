@@ -163,7 +163,9 @@ class Compiled:
         lead = 1 if frame.columns else 0
         for row in rows:
             code = integer(engine, row[0]) if lead else 0
-            level, cell = (integer(engine, row[lead]), integer(engine, row[lead + 1])) if len(row) - lead == 3 else (0, 0)
+            level, cell = (
+                (integer(engine, row[lead]), integer(engine, row[lead + 1])) if len(row) - lead == 3 else (0, 0)
+            )
             if not (0 <= code < len(keys) and 0 <= level < len(levels) and 0 <= cell < levels[level]):
                 raise EngineFailed(f"{engine.name} answered something that the core query cannot give")
             table[code, starts[level] + cell] = integer(engine, row[-1])
@@ -276,7 +278,9 @@ def _presence_noise(asked: Asked, found: Sequence[Sequence[Noisy]]) -> tuple[Noi
         return None, None
     if rule.threshold is None:
         if setting.person and setting.max_groups != 1:
-            raise InvalidArgument("keys", "dp.private(threshold=...): the optimal rule is for max_groups=1", "epsilon, delta")
+            raise InvalidArgument(
+                "keys", "dp.private(threshold=...): the optimal rule is for max_groups=1", "epsilon, delta"
+            )
         return None, None
     if rule.ask.open:
         wanted = Persons if setting.person else Rows
@@ -284,7 +288,9 @@ def _presence_noise(asked: Asked, found: Sequence[Sequence[Noisy]]) -> tuple[Noi
             if isinstance(aggregate, wanted):
                 return found[index][0], index
         word = "persons" if setting.person else "rows"
-        raise InvalidArgument("keys", f"given noise, or a query with {word}(): dp.private(threshold=60, sigma=8)", rule.threshold)
+        raise InvalidArgument(
+            "keys", f"given noise, or a query with {word}(): dp.private(threshold=60, sigma=8)", rule.threshold
+        )
     count = Persons("presence", rule.ask) if setting.person else Rows("presence", rule.ask)
     return _with_noise(count, rule.ask, setting, 0, asked.pure)[0], None
 

@@ -137,9 +137,7 @@ def _row_totals(frame: Frame, measures: Sequence[Measure], values: Sequence[tupl
         return f"SELECT {', '.join(added)} FROM ({_rows_sql(frame, values)}) AS r"
     raw = Frame(frame.relation, None, frame.filters, frame.columns, None, frame.stable, frame.setting)
     names = raw.key_names
-    grouped = (
-        f"SELECT {', '.join([*names, *added])} FROM ({_rows_sql(raw, values)}) AS r GROUP BY {', '.join(names)}"
-    )
+    grouped = f"SELECT {', '.join([*names, *added])} FROM ({_rows_sql(raw, values)}) AS r GROUP BY {', '.join(names)}"
     if frame.keys is None:
         return grouped
     on = " AND ".join(f"g.{name} = dptally_k.{name}" for name in names)
@@ -213,5 +211,3 @@ def distinct_sql(frame: Frame, aggregate: Distinct, column: Column) -> str:
         ranks += f", DENSE_RANK() OVER (PARTITION BY p ORDER BY {group_order}) AS seat"
         kept += f" AND seat <= {frame.setting.max_groups}"
     return f"SELECT {counted} FROM (SELECT {listed}, {ranks} FROM ({grouped}) AS g) AS ranked WHERE {kept}{by}"
-
-

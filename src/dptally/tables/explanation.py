@@ -42,7 +42,11 @@ def _unit(table: Table, compiled: Compiled) -> list[str]:
     if table.person is None:
         return [f"unit of privacy: one row, {verb}"]
     lines = [f"unit of privacy: one person (all rows with one {table.person}), {verb}"]
-    rows = "her rows count as one, by their mean or total" if table.max_rows is None else f"up to {table.max_rows} rows in each"
+    rows = (
+        "her rows count as one, by their mean or total"
+        if table.max_rows is None
+        else f"up to {table.max_rows} rows in each"
+    )
     lines.append(f"a person counts in at most {setting.k} groups; {rows}")
     lines.append(
         f"an id that many people share (an 'unknown' id, merged records) is one person: bounded like one, and most of its "

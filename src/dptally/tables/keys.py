@@ -71,9 +71,7 @@ def private(
         return PrivateKeys(checks.count("threshold", threshold, least=2), Ask.of(within, sigma, scale))
     if epsilon is None or delta is None or not Ask.of(within, sigma, scale).open:
         raise InvalidArgument("threshold", "given, or epsilon and delta for the optimal rule", threshold)
-    return PrivateKeys(
-        None, Ask(), checks.positive("epsilon", epsilon), checks.open_probability("delta", delta)
-    )
+    return PrivateKeys(None, Ask(), checks.positive("epsilon", epsilon), checks.open_probability("delta", delta))
 
 
 def selection_chance(count: Noisy, threshold: int) -> float:
@@ -218,7 +216,7 @@ def check_kinds(columns: Sequence[Column]) -> None:
     for column in columns:
         if not column.kind.groups:
             raise InvalidArgument(
-                "columns", f"text, integers, truth values or dates to group by; {column.name!r} is {column.kind.value}", column.name
+                "columns",
+                f"text, integers, truth values or dates to group by; {column.name!r} is {column.kind.value}",
+                column.name,
             )
-
-

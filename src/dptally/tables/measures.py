@@ -96,7 +96,11 @@ class Ask:
     def of(
         cls, within: object = None, sigma: object = None, scale: object = None, cost: object = None, weight: object = 1
     ) -> Ask:
-        given = [name for name, value in (("within", within), ("sigma", sigma), ("scale", scale), ("cost", cost)) if value is not None]
+        given = [
+            name
+            for name, value in (("within", within), ("sigma", sigma), ("scale", scale), ("cost", cost))
+            if value is not None
+        ]
         if len(given) > 1:
             raise InvalidArgument("within, sigma, scale, cost", "given one at a time", ", ".join(given))
         if cost is not None and not isinstance(cost, Mechanism):

@@ -197,9 +197,7 @@ class Query(Asking):
         """Bounds, noise, account and SQL."""
         query = self if cost is None else self.cost(cost)
         table, session = query.session.table, query.session
-        filters = [
-            expressions.condition("where", text, table.schema, table.source.dialect) for text in query.filters
-        ]
+        filters = [expressions.condition("where", text, table.schema, table.source.dialect) for text in query.filters]
         relation, part = session.relation()
         frame = Frame(
             relation,

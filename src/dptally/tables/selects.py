@@ -109,7 +109,10 @@ class _Reader:
         bounds = self.each.get(column.lower())
         if bounds is None:
             raise InvalidArgument(
-                "each", f"given for {column}: what one contribution may be", None, f"write each={{{column!r}: (0, 100)}}"
+                "each",
+                f"given for {column}: what one contribution may be",
+                None,
+                f"write each={{{column!r}: (0, 100)}}",
             )
         return ask(column, bounds) if alias is None else ask(column, bounds, name=alias)
 
@@ -122,5 +125,7 @@ class _Reader:
             column = self._column(inner.expressions[0])
             if column == person:
                 return query.persons(**named)
-            self.refuse(node, f"COUNT(DISTINCT ...) counts persons ({person}); for values write count_distinct(column, most)")
+            self.refuse(
+                node, f"COUNT(DISTINCT ...) counts persons ({person}); for values write count_distinct(column, most)"
+            )
         self.refuse(node, "write COUNT(*) or COUNT(DISTINCT person)")

@@ -80,9 +80,7 @@ class Session(Asking):
     def reserve(self, plan: Mechanism, why: str, key: str | None, fingerprint: str) -> Reservation:
         """The debit; a known key with the same query is not charged again."""
         labels = (f"query:{fingerprint}",)
-        return self.ledger.reserve(
-            self.dataset, plan, by=self.by, why=why, key=key, labels=labels, **self._part()
-        )
+        return self.ledger.reserve(self.dataset, plan, by=self.by, why=why, key=key, labels=labels, **self._part())
 
     def _part(self) -> dict[str, str]:
         return {} if self.part is None else {"partition": self.part[0], "part": str(self.part[1])}
@@ -98,7 +96,9 @@ class Session(Asking):
         """
         found = self.table.schema.get("column", column)
         if not found.kind.groups:
-            raise InvalidArgument("column", "text, integers, truth values or dates", f"{found.name}: {found.kind.value}")
+            raise InvalidArgument(
+                "column", "text, integers, truth values or dates", f"{found.name}: {found.kind.value}"
+            )
         if self.part is not None:
             raise InvalidArgument("parts", "made of a whole population", self.part)
         sessions = {}

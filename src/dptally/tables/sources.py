@@ -153,7 +153,13 @@ def _duck_column(name: str, type_: str) -> Column:
         kind = Kind.REAL
     if type_.startswith("ENUM"):
         kind = Kind.TEXT
-    plain = type_ in ("DOUBLE", "VARCHAR") or kind in (Kind.INTEGER, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.INSTANT)
+    plain = type_ in ("DOUBLE", "VARCHAR") or kind in (
+        Kind.INTEGER,
+        Kind.BOOLEAN,
+        Kind.DATE,
+        Kind.TIMESTAMP,
+        Kind.INSTANT,
+    )
     return Column(name, kind, plain)
 
 
@@ -303,7 +309,9 @@ _POSTGRES_KINDS = {
 
 def _postgres_column(name: str, code: Any) -> Column:
     kind = _POSTGRES_KINDS.get(int(code), Kind.OTHER)
-    return Column(name, kind, code in (25, 701) or kind in (Kind.INTEGER, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.INSTANT))
+    return Column(
+        name, kind, code in (25, 701) or kind in (Kind.INTEGER, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.INSTANT)
+    )
 
 
 def _relation(dialect: Dialect, table: str) -> str:

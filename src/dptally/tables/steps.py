@@ -99,12 +99,16 @@ def _log2(value: Fraction) -> int:
 def bounds(argument: str, each: object) -> tuple[Fraction, Fraction]:
     """The declared bounds (low, high) as exact numbers."""
     if each is None:
-        raise InvalidArgument(argument, "given as (low, high): what one contribution may be", each, "write each=(0, 100)")
+        raise InvalidArgument(
+            argument, "given as (low, high): what one contribution may be", each, "write each=(0, 100)"
+        )
     if not isinstance(each, (tuple, list)) or len(each) != 2:
         raise InvalidType(argument, "a pair (low, high)", each)
     low, high = (parameters.rational(argument, bound) for bound in each)
     if not low < high:
         raise InvalidArgument(argument, "ordered: low < high", each)
-    if not (Fraction(1, 10**30) <= max(abs(low), abs(high)) <= 10**30 and high - low > max(abs(low), abs(high)) / 2**16):
+    if not (
+        Fraction(1, 10**30) <= max(abs(low), abs(high)) <= 10**30 and high - low > max(abs(low), abs(high)) / 2**16
+    ):
         raise InvalidArgument(argument, "of moderate size, and not too near to one another", each)
     return low, high

@@ -139,9 +139,7 @@ class Table:
         )
         schema = Schema.of((*self.schema.columns, *added))
         made = Source(self.source.engine, relation, schema, f"{self.source.label} + {said}", self.name)
-        table = Table(
-            made, person=self.person, max_groups=self.max_groups, max_rows=self.max_rows, stable=self.stable
-        )
+        table = Table(made, person=self.person, max_groups=self.max_groups, max_rows=self.max_rows, stable=self.stable)
         object.__setattr__(table, "joined", (*self.joined, said))
         return table
 
