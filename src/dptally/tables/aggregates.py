@@ -48,11 +48,11 @@ class Aggregate(ABC):
     theorem: ClassVar[str] = "bound last"
 
     @abstractmethod
-    def measures(self, setting: Setting, index: int) -> tuple[Measure, ...]:
+    def measures(self, setting: Setting, index: int, /) -> tuple[Measure, ...]:
         """The numbers it needs; ``index`` keeps the names of its SQL columns apart."""
 
     @abstractmethod
-    def size_within(self, setting: Setting, gaussian: bool) -> float:
+    def size_within(self, setting: Setting, gaussian: bool, /) -> float:
         """The noise (in the column's units) with which 95 % of the answers are within what was asked for."""
 
     @abstractmethod
@@ -68,7 +68,7 @@ class Aggregate(ABC):
         """The column or expression that is aggregated."""
         return ""
 
-    def half_width(self, measures: Sequence[Noisy], groups: int) -> float | None:
+    def half_width(self, measures: Sequence[Noisy], groups: int, /) -> float | None:
         """At 95 %, of one answer or of all ``groups`` at once; None where it depends on the data."""
         first = measures[0]
         return float(accuracy.all_at_once(first.noise.gaussian, first.parameter, groups) * first.unit)
@@ -87,7 +87,7 @@ def _within(ask: Ask) -> Fraction:
 class _Count(Aggregate):
     """A whole number with whole noise."""
 
-    def size_within(self, setting: Setting, gaussian: bool) -> float:
+    def size_within(self, _setting: Setting, gaussian: bool, /) -> float:
         return accuracy.widest(gaussian, _within(self.ask))
 
     def estimates(self, cell: Cell) -> list[Estimate]:
@@ -100,7 +100,7 @@ class _Count(Aggregate):
 class Persons(_Count):
     """How many persons have a row in the group: each adds 1 to at most k groups."""
 
-    def measures(self, setting: Setting, index: int) -> tuple[Measure, ...]:
+    def measures(self, setting: Setting, _index: int, /) -> tuple[Measure, ...]:
         if not setting.person:
             raise InvalidArgument(
                 "persons", "asked of a table with persons", "a table of rows", "write Table(..., person=)"
@@ -115,7 +115,7 @@ class Persons(_Count):
 class Rows(_Count):
     """How many rows the group has; a person's rows count up to max_rows in a group."""
 
-    def measures(self, setting: Setting, index: int) -> tuple[Measure, ...]:
+    def measures(self, setting: Setting, _index: int, /) -> tuple[Measure, ...]:
         if setting.person and setting.max_rows is None:
             raise InvalidArgument(
                 "max_rows",
@@ -146,7 +146,7 @@ class Distinct(_Count):
     def expression(self) -> str:
         return self.column
 
-    def measures(self, setting: Setting, index: int) -> tuple[Measure, ...]:
+    def measures(self, setting: Setting, _index: int, /) -> tuple[Measure, ...]:
         found = setting.schema.get("column", self.column)
         if not found.kind.groups:
             raise InvalidArgument(
@@ -174,7 +174,7 @@ class Total(Aggregate):
     def steps(self) -> Steps:
         return Steps.of(self.low, self.high)
 
-    def measures(self, setting: Setting, index: int) -> tuple[Measure, ...]:
+    def measures(self, setting: Setting, index: int, /) -> tuple[Measure, ...]:
         steps, value = self.steps, f"v{index}"
         return (
             Measure(
@@ -189,7 +189,7 @@ class Total(Aggregate):
             ),
         )
 
-    def size_within(self, setting: Setting, gaussian: bool) -> float:
+    def size_within(self, setting: Setting, gaussian: bool, /) -> float:
         within, (measure,) = _within(self.ask), self.measures(setting, 0)
         size = float(within) / (_Z if gaussian else -math.log(1 - accuracy.LEVEL))
         while True:  # the grid follows the noise; on a finer one the half-width is met more closely
@@ -261,7 +261,7 @@ class Mean(Aggregate):
     def centre(self) -> Fraction:
         return self.steps.middle * self.steps.unit
 
-    def measures(self, setting: Setting, index: int) -> tuple[Measure, ...]:
+    def measures(self, setting: Setting, index: int, /) -> tuple[Measure, ...]:
         steps, m, value = self.steps, setting.rows, f"v{index}"
         total, count = f"s{index}", f"f{index}"
         kept = f"CASE WHEN {count} > {m} THEN {m} ELSE {count} END"
@@ -296,7 +296,7 @@ class Mean(Aggregate):
             ),
         )
 
-    def size_within(self, setting: Setting, gaussian: bool) -> float:
+    def size_within(self, _setting: Setting, gaussian: bool, /) -> float:
         """The error of the mean of n values is at most that of (sum noise + half * count noise) / n."""
         each = accuracy.ratio_width(gaussian, 1.0, 1.0)
         return float(_within(self.ask)) * self.persons / each
@@ -304,7 +304,7 @@ class Mean(Aggregate):
     def estimates(self, cell: Cell) -> list[Estimate]:
         return [ratio(cell, float(self.centre), float(self.low), float(self.high))]
 
-    def half_width(self, measures: Sequence[Noisy], groups: int) -> float | None:
+    def half_width(self, _measures: Sequence[Noisy], _groups: int, /) -> float | None:
         return None
 
     def said(self) -> str:
@@ -351,7 +351,7 @@ class Variance(Mean):
     def steps(self) -> Steps:
         return Steps.of(self.low, self.high, SQUARES, by_width=True)
 
-    def measures(self, setting: Setting, index: int) -> tuple[Measure, ...]:
+    def measures(self, setting: Setting, index: int, /) -> tuple[Measure, ...]:
         total, count = Mean.measures(self, setting, index)
         steps, m, value = self.steps, setting.rows, f"v{index}"
         distance = f"({steps.sql(setting.dialect, value, '0', offset=steps.middle)})"
@@ -373,7 +373,7 @@ class Variance(Mean):
         )
         return total, count, squares
 
-    def size_within(self, setting: Setting, gaussian: bool) -> float:
+    def size_within(self, _setting: Setting, gaussian: bool, /) -> float:
         # noises of squares, sum and count enter with factors 1, 2 half and half^2 at most: sizes half (1, 2, 1)
         each = accuracy.ratio_width(gaussian, math.sqrt(2), 2.0) if gaussian else 3 * -math.log(0.05 / 3)
         return float(_within(self.ask)) * self.persons / each / self.half

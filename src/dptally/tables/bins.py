@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -46,7 +47,7 @@ def edges_of(argument: str, bins: object) -> tuple[Fraction, ...]:
         if isinstance(error, InvalidType):
             raise
         raise InvalidType(argument, "a sequence of increasing numbers", bins) from None
-    if not (2 <= len(found) <= _MOST + 1 and all(a < b for a, b in zip(found, found[1:], strict=False))):
+    if not (2 <= len(found) <= _MOST + 1 and all(a < b for a, b in pairwise(found))):
         raise InvalidArgument(argument, f"2 to {_MOST + 1} increasing numbers", bins)
     return found
 
@@ -82,7 +83,7 @@ class Bins(Aggregate):
         """The number of cells on each level, the bins first."""
         return (len(self.edges) - 1,)
 
-    def measures(self, setting: Setting, index: int) -> tuple[Measure, ...]:
+    def measures(self, setting: Setting, index: int, /) -> tuple[Measure, ...]:
         pairs = setting.person and setting.max_rows is not None
         values = ((f"v{index}", _value(self.column, setting)),)
         return (Measure(f"{self.label}", 0, setting.rows, values=values, levels=self.levels, pairs=pairs),)
@@ -104,9 +105,9 @@ class Histogram(Bins):
     @property
     def columns(self) -> tuple[str, ...]:
         edges = [f"{float(edge):g}" for edge in self.edges]
-        return tuple(f"{self.label}_{a}_{b}" for a, b in zip(edges, edges[1:], strict=False))
+        return tuple(f"{self.label}_{a}_{b}" for a, b in pairwise(edges))
 
-    def size_within(self, setting: Setting, gaussian: bool) -> float:
+    def size_within(self, _setting: Setting, gaussian: bool, /) -> float:
         return accuracy.widest(gaussian, _within(self.ask))
 
     def estimates(self, cell: Cell) -> list[Estimate]:
@@ -114,7 +115,7 @@ class Histogram(Bins):
         wide = accuracy.width(measure.noise.gaussian, measure.parameter)
         return [(int(value), int(value) - wide, int(value) + wide) for value in cell.values[0]]
 
-    def half_width(self, measures: Sequence[Noisy], groups: int) -> float | None:
+    def half_width(self, measures: Sequence[Noisy], groups: int, /) -> float | None:
         return super(Histogram, self).half_width(measures, 1 if groups == 1 else groups * self.levels[0])
 
     def said(self) -> str:
@@ -179,7 +180,7 @@ class Quantile(Bins):
         worst = max(float(self._spread(share).max()) for share in self.shares)
         return measure.parameter * worst * _deviations(measure.noise.gaussian)
 
-    def size_within(self, setting: Setting, gaussian: bool) -> float:
+    def size_within(self, _setting: Setting, gaussian: bool, /) -> float:
         """``within`` is a number of persons (or rows): how far the rank of the answer may be off."""
         worst = max(float(self._spread(share).max()) for share in self.shares)
         return float(_within(self.ask)) / (worst * _deviations(gaussian))
@@ -205,7 +206,7 @@ class Quantile(Bins):
         low, high = float(edges[bins[0]]), float(edges[bins[-1] + 1])
         return min(max(value, low), high), low, high
 
-    def half_width(self, measures: Sequence[Noisy], groups: int) -> float | None:
+    def half_width(self, _measures: Sequence[Noisy], _groups: int, /) -> float | None:
         return None
 
     def said(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -179,7 +180,7 @@ class Compiled:
 def _fill_levels(table: Any, levels: Sequence[int]) -> None:
     """The upper levels of a tree from its leaves: each person is in one leaf of a group, so in one node a level."""
     start = 0
-    for below, above in zip(levels, levels[1:], strict=False):
+    for below, above in pairwise(levels):
         for node in range(above):
             first, last = start + node * BRANCHES, start + min((node + 1) * BRANCHES, below)
             table[:, start + below + node] = table[:, first:last].sum(axis=1)

@@ -150,7 +150,8 @@ def bins_sql(frame: Frame, aggregate: Bins, measure: Measure) -> str:
     ((value, _),) = measure.values
     outside = "" if aggregate.clamps else "NULL"
     step = steps.sql(dialect, value, "NULL", offset=steps.low, outside=outside)
-    rows = f"SELECT {', '.join([*_person_name(frame), *names, f'{step} AS s'])} FROM ({_rows_sql(frame, measure.values)}) AS r"
+    chosen = ", ".join([*_person_name(frame), *names, f"{step} AS s"])
+    rows = f"SELECT {chosen} FROM ({_rows_sql(frame, measure.values)}) AS r"
     if frame.person is not None and not measure.pairs:
         valid = "CASE WHEN s IS NULL THEN 0 ELSE 1 END"
         grouped = (
@@ -161,10 +162,8 @@ def bins_sql(frame: Frame, aggregate: Bins, measure: Measure) -> str:
             grouped = _chosen(frame, grouped, ["p", *names, "total", "n"], names)
         mean = scaled(dialect, "total", "n", 1)
         rows = f"SELECT {', '.join([*names, f'{mean} AS s'])} FROM ({grouped}) AS g WHERE n > 0"
-    binned = (
-        f"SELECT {', '.join([*(_person_name(frame) if measure.pairs else []), *names])}{', ' if names or measure.pairs else ''}"
-        f"{bin_sql(aggregate.cuts, 's')} AS b FROM ({rows}) AS v WHERE s IS NOT NULL"
-    )
+    kept = [*(_person_name(frame) if measure.pairs else []), *names, f"{bin_sql(aggregate.cuts, 's')} AS b"]
+    binned = f"SELECT {', '.join(kept)} FROM ({rows}) AS v WHERE s IS NOT NULL"
     if measure.pairs:
         return _pairs(frame, binned, measure)
     by = ", ".join([*names, "b"])

@@ -49,8 +49,8 @@ def _unit(table: Table, compiled: Compiled) -> list[str]:
     )
     lines.append(f"a person counts in at most {setting.k} groups; {rows}")
     lines.append(
-        f"an id that many people share (an 'unknown' id, merged records) is one person: bounded like one, and most of its "
-        f"rows do not count; rows without a {table.person} do not count at all"
+        f"an id that many people share (an 'unknown' id, merged records) is one person: bounded like one, and most "
+        f"of its rows do not count; rows without a {table.person} do not count at all"
     )
     return lines
 

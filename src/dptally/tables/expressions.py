@@ -344,7 +344,7 @@ class _Checker:
             if isinstance(other.value, str) and one.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.INSTANT):
                 pair = one.sql, self._moment(other.value, one.kind, node)
                 return pair[::-1] if swap else pair
-        self.refuse(node, f"{a.kind.value} and {b.kind.value} cannot be compared")
+        return self.refuse(node, f"{a.kind.value} and {b.kind.value} cannot be compared")
 
     def _moment(self, text: str, kind: Kind, node: Any) -> str:
         try:
@@ -361,7 +361,10 @@ class _Checker:
 
 
 _LIST = frozenset(
-    "Column Literal Boolean Paren Neg And Or Not Is EQ NEQ LT LTE GT GTE Between In Like Add Sub Mul Div Case".split()
+    (
+        *("Column", "Literal", "Boolean", "Paren", "Neg", "And", "Or", "Not", "Is", "EQ", "NEQ", "LT", "LTE", "GT"),
+        *("GTE", "Between", "In", "Like", "Add", "Sub", "Mul", "Div", "Case"),
+    )
 )
 
 

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from dptally import checks, mechanisms, noise
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms import Mechanism
-from dptally.noise import parameters
 from dptally.tables.kinds import Column, Kind
 from dptally.tables.measures import Ask, Noisy
 
@@ -124,7 +124,7 @@ def optimal_rule(epsilon: float, delta: float) -> Rule:
         chances.append(Fraction(math.floor(best * 2**_BITS), 2**_BITS) if best < 1 else best)
         if len(chances) > 10**6:
             raise InvalidArgument("epsilon", "large enough beside delta for a rule of a million persons", epsilon)
-    for p, q in zip(chances, chances[1:], strict=False):
+    for p, q in pairwise(chances):
         close = q <= grow * p + small and p <= grow * q + small
         if not (close and 1 - q <= grow * (1 - p) + small and 1 - p <= grow * (1 - q) + small):
             raise AssertionError("the rule is not what its theorem says")

@@ -47,7 +47,8 @@ class Price:
         return {name: getattr(self, name) for name in kept} | {"plan": repr(self.plan)}
 
     def __str__(self) -> str:
-        more = f"{self.fits} such queries fit" if self.fits <= _MOST else "very many such queries fit"
+        many = "1 such query fits" if self.fits == 1 else f"{self.fits} such queries fit"
+        more = many if self.fits <= _MOST else "very many such queries fit"
         failure = f" and failure probability {self.failure:.4g}" if self.failure else ""
         return f"{self.symbol} {self.cost:.4g}{failure}; {self.left:.4g} left; {more}"
 

@@ -208,5 +208,6 @@ def _html(head: list[str], body: list[list[str]], facts: list[tuple[str, str]]) 
     )
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Private release</title>'
-        f"<style>{style}</style></head><body><h1>Private release</h1>{_table_html(head, body)}<dl>{listed}</dl></body></html>\n"
+        f"<style>{style}</style></head><body><h1>Private release</h1>{_table_html(head, body)}"
+        f"<dl>{listed}</dl></body></html>\n"
     )

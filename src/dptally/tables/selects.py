@@ -128,4 +128,4 @@ class _Reader:
             self.refuse(
                 node, f"COUNT(DISTINCT ...) counts persons ({person}); for values write count_distinct(column, most)"
             )
-        self.refuse(node, "write COUNT(*) or COUNT(DISTINCT person)")
+        return self.refuse(node, "write COUNT(*) or COUNT(DISTINCT person)")
