@@ -30,6 +30,7 @@ COMMANDS = {
     "plot": ("drawings", "plot", "Pictures of a plan (PNG or SVG)."),
     "card": ("drawings", "card", "A one-page guarantee card (Markdown, HTML or JSON)."),
     "audit": ("audits", "audit", "Try to refute a claim from runs of an implementation."),
+    "release": ("releases", "release", "Answer questions about a table privately, paid from a ledger."),
     "ledger": (
         "ledger_commands",
         "group",
