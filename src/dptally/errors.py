@@ -133,7 +133,7 @@ class BudgetExceeded(LedgerError):
 
     ``kind`` is what the cap is counted in (epsilon, rho, mu^2); ``cap``, ``spent``, ``requested`` and
     ``left`` are in it. ``holder`` names the analyst whose own cap was met, or is empty where it was the
-    dataset's.
+    dataset's. ``dataset`` is empty where it was the budget of an Accountant.
     """
 
     def __init__(
@@ -156,6 +156,12 @@ class BudgetExceeded(LedgerError):
         self.requested = requested
         self.left = left
         self.hint = hint
+        if not dataset:
+            super().__init__(
+                f"this step would bring {kind} to {spent + requested:.6g}, above the budget of {cap:.6g} "
+                f"({left:.4g} is left). Nothing was recorded. {hint}"
+            )
+            return
         who = f"dataset {dataset!r}" if not holder else f"analyst {holder!r} in dataset {dataset!r}"
         super().__init__(
             f"{who} has {kind} {left:.4g} left of {cap:.4g}; this release needs {kind} {requested:.4g}. "

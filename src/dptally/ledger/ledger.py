@@ -26,6 +26,7 @@ from dptally.ledger.opening import check_head, prepare, read_head
 from dptally.ledger.paying import PaidRelease, answered, check_paid, released
 from dptally.ledger.receipts import Batch, Ending, Receipt, Reservation
 from dptally.ledger.schema import accounts, datasets
+from dptally.ledger.stated import check_plan
 from dptally.ledger.status import Status, balance, failure_balance, odometer, remaining, repeats
 from dptally.ledger.store import Store
 from dptally.ledger.terms import ALLOWANCE, ROW, Terms, amount_from_json, amount_to_json
@@ -305,6 +306,7 @@ class Ledger:
             known = self._store.read(lambda connection: replayed(connection, dataset, terms, asked))
         if known is None:
             for request in requests:
+                check_plan(dataset, terms, request.plan)
                 terms.price(request.plan)  # outside the lock; the price is remembered
             try:
                 known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []

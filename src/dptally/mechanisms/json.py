@@ -33,7 +33,7 @@ from dptally.mechanisms.randomized_response import RandomizedResponse
 from dptally.mechanisms.renyi_dp import RenyiDP
 from dptally.mechanisms.zcdp import ZCDP
 
-__all__ = ["REGISTRY", "from_json", "to_json"]
+__all__ = ["LONGEST", "REGISTRY", "check_depth", "from_json", "to_json"]
 
 SCHEMA = 1
 LONGEST = 1_000_000  # bytes
@@ -90,7 +90,7 @@ def from_json(text: str) -> Mechanism:
         raise InvalidType("text", "a string of JSON", text)
     if len(text) > LONGEST or len(text.encode("utf-8", "surrogatepass")) > LONGEST:
         raise InvalidArgument("text", f"at most {LONGEST} bytes", f"{len(text)} characters")
-    _check_depth(text)
+    check_depth(text)
     try:
         document = json.loads(
             text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number, parse_int=_integer
@@ -177,7 +177,7 @@ def _outline(value: object) -> object:
     return sorted(map(str, value))[:8] if isinstance(value, dict) else value
 
 
-def _check_depth(text: str) -> None:
+def check_depth(text: str) -> None:
     """Refuse nesting before a recursive parser meets it; brackets inside strings do not count."""
     depth, inside, escaped = 0, False, False
     for character in text:

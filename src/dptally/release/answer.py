@@ -79,4 +79,4 @@ def _exact(value: Any, missing: Fraction) -> Fraction:
         value = value.item() if not isinstance(value, np.longdouble) else float(value)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, Fraction)):
         raise InvalidType("value", "one real number", type(value).__name__)
-    return Fraction(value) if isinstance(value, Fraction) or math.isfinite(value) else missing
+    return Fraction(value) if isinstance(value, (int, Fraction)) or math.isfinite(value) else missing
