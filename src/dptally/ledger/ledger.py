@@ -65,7 +65,13 @@ class Ledger:
 
     @classmethod
     def open(
-        cls, url: str, *, read_only: bool = False, head: Head | str | None = None, timeout: float = 30.0
+        cls,
+        url: str,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        head: Head | str | None = None,
+        timeout: float = 30.0,
     ) -> Ledger:
         """Open the ledger at a database URL, and make it if there is none.
 
@@ -73,6 +79,7 @@ class Ledger:
         rolled back or replaced, and is refused. ``timeout`` is how many seconds to wait for another process's
         lock.
         """
+        del create
         known = head if head is None or isinstance(head, Head) else Head.from_json(head)
         store = Store(url, bool(read_only), checks.positive("timeout", timeout))
         try:
