@@ -35,6 +35,7 @@ COMMANDS = {
     "report": ("reports", "report", "A plan in the forms that registries, NIST and papers take."),
     "check": ("checks", "check", "A second opinion on somebody's claim."),
     "audit": ("audits", "audit", "Try to refute a claim from runs of an implementation."),
+    "release": ("releases", "release", "Answer questions about a table privately, paid from a ledger."),
     "ledger": (
         "ledger_commands",
         "group",
