@@ -30,8 +30,8 @@ Bounds = tuple[Floats, Floats, Floats]
 __all__ = ["GaussianSum"]
 
 _ENOUGH = 1e-9  # a relative width that needs no other method
-_MOST_JUMPS = 5
-_RATIO = 1.3  # of the classes of excess
+_MOST_JUMPS = 7
+_RATIO = 1.5  # of the classes of excess
 _DEEPEST = -90.0  # log-profiles below this are bounded, not computed
 
 
@@ -41,6 +41,7 @@ class GaussianSum:
 
     shift: float
     steps: int
+    sharp: bool = True  # False: large sums are bounded, by Chernoff and by one ratio alone, not computed
 
     # -- small sums ----------------------------------------------------------------------------------------
 
@@ -69,7 +70,7 @@ class GaussianSum:
         wide &= ~deep
         if wide.any():
             part = b[wide]
-            lower, upper, ratio = _Jumps(self.shift, self.steps).log_bounds(part)
+            lower, upper, ratio = _Jumps(self.shift, self.steps, self.sharp).log_bounds(part)
             better = upper - lower < high[wide] - low[wide]
             rate[wide] = np.where(better, ratio, rate[wide])
             low[wide], high[wide] = np.maximum(low[wide], lower), np.minimum(high[wide], upper)
@@ -81,7 +82,7 @@ class GaussianSum:
         low, high, rate = np.full(len(b), -np.inf), np.full(len(b), np.inf), np.ones(len(b))
         # what is left after the difference must be well above its rounding
         spread = math.sqrt(t * math.expm1(min(self.shift**2, 600.0)))
-        near = (b - t <= 1.5 * spread) & (b < 1.3 * t)
+        near = (b - t <= 3.0 * spread) & (b < 1.6 * t)
         if self.shift >= 1.5:
             near |= b <= 200.0 * t
         if not near.any():
@@ -105,6 +106,7 @@ class _Jumps:
 
     shift: float
     steps: int
+    sharp: bool = True
 
     def log_bounds(self, b: Floats) -> Bounds:
         """The excess b - t falls into one of a geometric sequence of classes, each with a cut and contours of its own."""
@@ -121,7 +123,7 @@ class _Jumps:
         far = self.far(b, split.high)
         lowers, uppers, rates = [far[0]], [far[1]], [far[2]]
         k = 0
-        while k < _MOST_JUMPS and k <= self.steps:
+        while self.sharp and k < _MOST_JUMPS and k <= self.steps:
             if (split.log_rest(b, k) <= np.logaddexp.reduce(lowers) + math.log(1e-12)).all():
                 break
             lower, upper, rate = split.term(b, k)
@@ -201,7 +203,7 @@ class _Split:
     def log_rest(self, b: Floats, k: int) -> Floats:
         """log of a bound of all terms with k or more jumps: e^{-cb} / (e c) M^t x^k e^x / k!, x = t M_band / M."""
         if self.band is None:
-            return np.full(len(b), -np.inf) if k else np.full(len(b), np.inf)
+            return np.full(len(b), -np.inf) if k else tilts_of(self.parts(0)).log_bound(b)
         one, two = tilts_of(((self.light, 1),)), tilts_of(((self.light, 1), (self.band, 1)))
         common = np.isin(one.tilt, two.tilt)
         if not common.any():
@@ -223,7 +225,7 @@ def _split(m: float, t: int, index: int) -> _Split:
     high = jumps.position(1.25 * (t + t * _RATIO ** (index + 1)))
     best = _Split(t, high, LargeLogNormal(m, -39.0, high), None)
     least = best.score(t + excess)
-    for share in (0.35, 0.6, 1.0):
+    for share in (0.3, 0.55):
         cut = jumps.position(max(share * excess, 2.0))
         if cut < high - 0.2:
             split = _Split(t, high, LargeLogNormal(m, -39.0, cut), LargeLogNormal(m, cut, high))

@@ -32,6 +32,7 @@ class AllocationLaw(ProfileLaw):
     shift: float
     steps: int
     side: Direction
+    sharp: bool = True  # False: large ratios are bounded, not computed
     theorem: ClassVar[str] = ALLOCATION_THEOREM
 
     def reverse(self) -> AllocationLaw:
@@ -47,7 +48,7 @@ class AllocationLaw(ProfileLaw):
 
     def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
         """log E|S/t - a| on the side of a away from one; ADD: a times the same at 1/a."""
-        t, total = float(self.steps), GaussianSum(self.shift, self.steps)
+        t, total = float(self.steps), GaussianSum(self.shift, self.steps, self.sharp)
         at = loss if self.side is Direction.REMOVE else -loss  # log of the ratio S/t at the kink
         with np.errstate(over="ignore"):
             b = t * np.exp(np.clip(at, -700.0, 690.0))

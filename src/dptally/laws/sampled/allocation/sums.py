@@ -26,11 +26,11 @@ from dptally.numerics.rounding import EPS
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-__all__ = ["Parts", "Summand", "Tilts", "log_bounds", "tilts_of"]
+__all__ = ["PAYOFF", "PLAIN", "Kernel", "Parts", "Summand", "Tilts", "log_bounds", "tilts_of"]
 
 _RELATIVE = 1e-15
 _MOST_TERMS = 1 << 17
-_MOST_WORK = 30_000_000
+_MOST_WORK = 300_000_000
 
 
 class Summand(Protocol):
@@ -52,6 +52,29 @@ Parts = tuple[tuple[Summand, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Kernel:
+    """A payoff f(x) = g(x)+ of x = sum - beta: f = x, whose transform is 1/z^2, or 1 - e^{-x}: 1/(z (z + gap)) with gap 0 or 1.
+
+    f <= e^{cx - log_bound(c)}: with gap 0, e c; with gap 1, (1 + c)^{1 + c} / c^c >= 1.
+    """
+
+    gap: float
+
+    def values(self, z: Complexes) -> Complexes:
+        return np.asarray(1.0 / (z * (z + self.gap)))
+
+    def log_bound(self, c: Floats) -> Floats:
+        return np.asarray(1 + np.log(c)) if self.gap == 0 else np.asarray(np.log1p(c) + c * np.log1p(1 / c))
+
+    def pull(self, c: Floats) -> Floats:
+        """Minus the logarithmic derivative of the transform at c."""
+        return np.asarray(1 / c + 1 / (c + self.gap))
+
+
+PLAIN, PAYOFF = Kernel(0.0), Kernel(1.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Tilts:
     """K of the whole sum at increasing tilts."""
 
@@ -60,14 +83,15 @@ class Tilts:
     error: Floats
     first: Floats
     second: Floats
+    kernel: Kernel
 
     def saddles(self, beta: Floats) -> Floats:
         """c with K'(c) = beta + 2 / c, by interpolation; an end of the table where beta is beyond."""
-        return np.asarray(np.exp(np.interp(beta, self.first - 2 / self.tilt, np.log(self.tilt))))
+        return np.asarray(np.exp(np.interp(beta, self.first - self.kernel.pull(self.tilt), np.log(self.tilt))))
 
     def saddle(self, c: float) -> float:
         """The beta whose saddle is c, about."""
-        return float(np.interp(math.log(c), np.log(self.tilt), self.first - 2 / self.tilt))
+        return float(np.interp(math.log(c), np.log(self.tilt), self.first - self.kernel.pull(self.tilt)))
 
     def row(self, c: float) -> tuple[float, float]:
         """About (K, K'') at c."""
@@ -75,8 +99,8 @@ class Tilts:
         return float(np.interp(math.log(c), logs, self.moment)), float(np.exp(np.interp(math.log(c), logs, np.log(np.maximum(self.second, 1e-300)))))
 
     def log_bound(self, beta: Floats) -> Floats:
-        """log of Chernoff's bound e^{K - c beta} / (e c), the least over the tilts, rounded up."""
-        value = (self.moment + self.error)[:, None] - np.multiply.outer(self.tilt, beta) - (1 + np.log(self.tilt))[:, None]
+        """log of Chernoff's bound, e^{K - c beta} / (e c) or its like, the least over the tilts, rounded up."""
+        value = (self.moment + self.error - self.kernel.log_bound(self.tilt))[:, None] - np.multiply.outer(self.tilt, beta)
         value += 8 * EPS * (np.abs(self.moment)[:, None] + np.abs(np.multiply.outer(self.tilt, beta)) + 2)
         return np.asarray(value.min(axis=0))
 
@@ -87,7 +111,7 @@ def _rows(part: Summand, first: Summand) -> tuple[Floats, Floats, Floats, Floats
 
 
 @lru_cache(maxsize=256)
-def tilts_of(parts: Parts) -> Tilts:
+def tilts_of(parts: Parts, kernel: Kernel = PLAIN) -> Tilts:
     """K at the tilts of the first part; those at which all are finite."""
     tilt = parts[0][0].tilts()
     columns = np.zeros((4, len(tilt)))
@@ -95,7 +119,7 @@ def tilts_of(parts: Parts) -> Tilts:
         k, error, first, second = _rows(part, parts[0][0])
         columns += count * np.stack((k, error + 4 * EPS * np.abs(k), first, second))
     keep = np.isfinite(columns).all(axis=0)
-    return Tilts(tilt[keep], *columns[:, keep])
+    return Tilts(tilt[keep], *columns[:, keep], kernel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +161,7 @@ class SumContour:
     def _alias(self, beta: Floats) -> Floats:
         period = 2 * math.pi / self.step
         gap = self.table.tilt - self.tilt
-        gain = self.table.moment + self.table.error - (self.log_moment - self.log_moment_error) - 1 - np.log(self.table.tilt)
+        gain = self.table.moment + self.table.error - (self.log_moment - self.log_moment_error) - self.table.kernel.log_bound(self.table.tilt)
         gain = gain + 1e-9
         total = np.zeros(len(beta))
         for which, sign in ((gap > 0, 1.0), (gap < 0, -1.0)):
@@ -154,8 +178,9 @@ def contour(parts: Parts, table: Tilts, c: float) -> SumContour | None:
     """The contour of the tilt c; None where its bounds cannot be met."""
     saddle = table.saddle(c)
     moment, variance = table.row(c)
-    spread = max(variance, 0.0) + 2 / c**2
-    log_size = -2 * math.log(c) - 0.5 * math.log(2 * math.pi * spread)
+    gap = table.kernel.gap
+    spread = max(variance, 0.0) + c**-2 + (c + gap) ** -2
+    log_size = -math.log(c * (c + gap)) - 0.5 * math.log(2 * math.pi * spread)
     period = _period(table, c, moment, saddle, log_size)
     log_cut = math.log(_RELATIVE) + log_size
     cut, log_bound = _cut_off(parts, c, math.sqrt(2 * max(1.0, -log_cut) / spread), log_cut)
@@ -179,7 +204,7 @@ def _period(table: Tilts, c: float, moment: float, beta: float, log_size: float)
     need = -math.log(_RELATIVE) - log_size
     gap = table.tilt - c
     above, below = gap > 1e-3 * c, gap < -1e-3 * c
-    cost = need + table.moment - moment - 1 - np.log(table.tilt)
+    cost = need + table.moment - moment - table.kernel.log_bound(table.tilt)
     right = cost[above] / gap[above] - beta
     left = cost[below] / -gap[below] + beta
     if not right.size or not left.size:
@@ -221,7 +246,7 @@ def _assemble(
         centre += count * char.centre
         centre_size += abs(count * char.centre)
     u = step * np.arange(number)
-    kernel = (c + 1j * u) ** -2.0
+    kernel = table.kernel.values(c + 1j * u)
     kernel[0] *= 0.5
     phi = np.exp(real)
     weight = np.abs(kernel)
@@ -245,16 +270,16 @@ _PER_OCTAVE = 4  # tilts at which contours are made
 
 
 @lru_cache(maxsize=512)
-def _made(parts: Parts, number: int) -> SumContour | None:
-    return contour(parts, tilts_of(parts), 2.0 ** (number / _PER_OCTAVE))
+def _made(parts: Parts, number: int, kernel: Kernel) -> SumContour | None:
+    return contour(parts, tilts_of(parts, kernel), 2.0 ** (number / _PER_OCTAVE))
 
 
-def log_bounds(parts: Parts, beta: Floats) -> tuple[Floats, Floats, Floats]:
+def log_bounds(parts: Parts, beta: Floats, kernel: Kernel = PLAIN) -> tuple[Floats, Floats, Floats]:
     """Bounds of log E(sum W - beta)+ and an estimate of P(sum W > beta) / E(sum W - beta)+, elementwise.
 
     Each beta is answered on the contour whose tilt is next to its saddle; Chernoff's bound is an upper end always.
     """
-    table = tilts_of(parts)
+    table = tilts_of(parts, kernel)
     low, high, rate = np.full(len(beta), -np.inf), np.full(len(beta), np.inf), np.ones(len(beta))
     if len(table.tilt) < 3:
         return low, high, rate
@@ -266,7 +291,7 @@ def log_bounds(parts: Parts, beta: Floats) -> tuple[Floats, Floats, Floats]:
     most = math.floor(_PER_OCTAVE * math.log2(float(table.tilt[-2])))
     number = np.clip(number, least, most)
     for index in np.unique(number).tolist():
-        found = _made(parts, int(index))
+        found = _made(parts, int(index), kernel)
         if found is None:
             continue
         which = number == index
