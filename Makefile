@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # two test processes share two cores: more threads would only wait for each other
 export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test lint types imports unit clean
+.PHONY: demo test lint types imports unit door clean
 
 demo: $(VENV)/.user
 	$(BIN)/python -m dptally.cli.demo
@@ -14,8 +14,9 @@ demo: $(VENV)/.user
 test: lint types imports unit
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks papers
-	$(BIN)/ruff format --check src tests benchmarks papers docs examples
+	$(BIN)/ruff check src tests tools benchmarks papers
+	$(BIN)/ruff format --check src tests tools benchmarks papers docs examples
+	$(BIN)/python tools/door.py --check
 types: $(VENV)/.dev
 	$(BIN)/mypy
 imports: $(VENV)/.dev
@@ -32,6 +33,11 @@ $(VENV)/.user: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.user
 	$(BIN)/pip install --quiet -r requirements-dev.txt
 	touch $@
+
+# after a mechanism or a public name was added: the lazy table, the typed door, the table of the manual
+door: $(VENV)/.dev
+	$(BIN)/python tools/door.py
+	$(BIN)/ruff format --quiet src/dptally/mechanisms/table.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist

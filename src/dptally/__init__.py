@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from dptally.mechanisms.table import TABLE
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -17,6 +19,7 @@ _HOME = {
     "DptallyError": "errors",
     "InvalidArgument": "errors",
     "InvalidType": "errors",
+    "InvalidLaw": "errors",
     "Unanswerable": "errors",
     "CannotCalibrate": "errors",
     "MissingExtra": "errors",
@@ -33,26 +36,14 @@ _HOME = {
     "LedgerUnavailable": "errors",
     # mechanisms
     "Mechanism": "mechanisms",
-    "Composed": "mechanisms",
-    "Gaussian": "mechanisms",
-    "Laplace": "mechanisms",
-    "RandomizedResponse": "mechanisms",
-    "DiscreteGaussian": "mechanisms",
-    "DiscreteLaplace": "mechanisms",
-    "PureDP": "mechanisms",
-    "ApproxDP": "mechanisms",
-    "ZCDP": "mechanisms",
-    "RenyiDP": "mechanisms",
-    "AlphaDP": "mechanisms",
-    "GaussianDP": "mechanisms",
-    "Profile": "mechanisms",
-    "PoissonSampled": "mechanisms",
-    "dpsgd": "mechanisms",
     "Adjacency": "mechanisms",
     "ADD_REMOVE": "mechanisms",
     "REPLACE": "mechanisms",
     "to_json": "mechanisms",
     "from_json": "mechanisms",
+    "register": "mechanisms",
+    **dict.fromkeys(TABLE, "mechanisms"),  # one entry for each mechanism: see mechanisms/registry.py
+    "check_law": "law.validity",
     "compare": "answers.compare",
     "convert": "answers.convert",
     "Accountant": "answers.accountant",

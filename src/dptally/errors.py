@@ -3,6 +3,7 @@
 DptallyError
 ├── InvalidArgument (ValueError)      an argument is out of its domain; nothing was computed
 │   └── InvalidType (TypeError too)   an argument is of the wrong type or shape
+├── InvalidLaw (ValueError)           a law of a privacy loss contradicts itself; says where
 ├── Unanswerable (ValueError)         what is known does not answer the question; says the nearest one
 ├── CannotCalibrate (ValueError)      no parameter value meets the target
 ├── MissingExtra (ImportError)        an optional dependency is needed; says what to install
@@ -29,6 +30,7 @@ __all__ = [
     "DatasetExists",
     "DptallyError",
     "InvalidArgument",
+    "InvalidLaw",
     "InvalidType",
     "KeyReused",
     "LedgerError",
@@ -65,6 +67,18 @@ class InvalidArgument(DptallyError, ValueError):
 
 class InvalidType(InvalidArgument, TypeError):
     """An argument has the wrong type or shape. Nothing was computed."""
+
+
+class InvalidLaw(DptallyError, ValueError):
+    """What a law says of itself does not fit together, so no answer from it would be sound. Nothing was computed."""
+
+    def __init__(self, law: str, failures: tuple[str, ...]) -> None:
+        self.law = law
+        self.failures = failures
+        super().__init__(f"{law} is not the law of a privacy loss: {'; '.join(failures)}. Nothing was computed")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.law, self.failures)
 
 
 class Unanswerable(DptallyError, ValueError):

@@ -40,8 +40,11 @@ class Facts:
         return cited(self.theorems)
 
 
-def facts(directions: Sequence[Composition], delta: float, steps: int) -> Facts:
-    """What is known of epsilon at this delta without the mechanisms' names; ``steps`` is for the text."""
+def facts(directions: Sequence[Composition], delta: float, steps: int, theorems: Sequence[str] | None = None) -> Facts:
+    """What is known of epsilon at this delta without the mechanisms' names; ``steps`` is for the text.
+
+    theorems: what says that the laws dominate what was run; by default what the laws cite.
+    """
     delta = checks.probability("delta", delta)
     directions = checked(directions)
     box = certified.epsilon_interval(directions, delta)
@@ -51,7 +54,7 @@ def facts(directions: Sequence[Composition], delta: float, steps: int) -> Facts:
         box,
         determined,
         _route(directions, determined, steps, box.method),
-        _theorems(directions, determined, steps, box.method),
+        _theorems(_cited(directions) if theorems is None else theorems, determined, steps, box.method),
         tradeoff.true_positive_rate(directions, 0.01),
         tradeoff.advantage(directions),
         _finite(gaussian.mu(directions)),
@@ -71,10 +74,13 @@ def _route(directions: Sequence[Composition], determined: bool, steps: int, meth
     return tuple(out)
 
 
-def _theorems(directions: Sequence[Composition], determined: bool, steps: int, method: str) -> tuple[str, ...]:
+def _cited(directions: Sequence[Composition]) -> list[str]:
+    return list(dict.fromkeys(law.theorem for c in directions for law, _ in c.parts if law.theorem))
+
+
+def _theorems(laws: Sequence[str], determined: bool, steps: int, method: str) -> tuple[str, ...]:
     if not steps:
         return ()
-    laws = dict.fromkeys(law.theorem for c in directions for law, _ in c.parts if law.theorem)
     by_renyi = not determined or "Chernoff" in method
     conversion = renyi.CONVERSIONS["tightest"] if by_renyi else CERTIFIED_THEOREM
     return (*laws, *([ADDITION] if steps > 1 else []), conversion, ATTACKS)

@@ -145,12 +145,12 @@ class PlanParameter(click.ParamType):  # type: ignore[type-arg]  # generic from 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        from dptally.cli.language import NAMES
+        from dptally.mechanisms.registry import plan_names
 
         del ctx, param
         if incomplete.startswith("@"):
             return [CompletionItem(incomplete, type="file")]
-        return [CompletionItem(f"{name}(") for name in NAMES if name.startswith(incomplete)]
+        return [CompletionItem(f"{name}(") for name in plan_names() if name.startswith(incomplete)]
 
 
 PLAN = PlanParameter()

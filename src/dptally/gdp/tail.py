@@ -26,7 +26,6 @@ from dptally.gdp.curve import Curve, GaussianTail
 from dptally.gdp.view import Profiled
 from dptally.interval import Interval
 from dptally.law import Composition
-from dptally.law.adjacency import ADD_REMOVE
 from dptally.mechanisms import Composed, Mechanism
 from dptally.numerics.rounding import up
 
@@ -64,7 +63,7 @@ def _of_curve(curve: Curve) -> Tail:
     if curve.zero_from < math.inf:
         return Tail(_NOTHING, math.inf, None, f"delta is 0 from epsilon {curve.zero_from:.6g} on")
     if curve.tail_limit == math.inf:
-        return Tail(_EVERYTHING, math.inf, None, "delta falls too slowly: the tail needs every mu")
+        return Tail(_EVERYTHING, math.inf, None, "delta falls too slowly: no finite mu covers the tail")
     limit = None if curve.tail_limit is None else Interval(curve.tail_limit, curve.tail_limit).widened()
     if curve.gaussian_tail is not None:
         root = curve.gaussian_tail.root
@@ -76,7 +75,7 @@ def _of_plan(plan: Mechanism) -> Tail:
     directions = plan.directions()
     mass = max(infinity_mass(composition)[0] for composition in directions)
     if mass > 0:
-        text = f"the loss is infinite with probability {mass:.3g}: the tail of delta needs every mu"
+        text = f"the loss is infinite with probability {mass:.3g}: no finite mu covers the tail of delta"
         return Tail(_EVERYTHING, math.inf, None, text)
     parts = [(_of_part(part), count) for part, count in plan.parts]
     # the parts' own bounds are rounded up, as are the products and the root
@@ -85,7 +84,7 @@ def _of_plan(plan: Mechanism) -> Tail:
     if bounded:
         most = max(supremum(composition) for composition in directions)
         return Tail(_NOTHING, enough, None, f"the loss is at most {most:.6g}, and delta is 0 from there on")
-    root = min(_root(_unsampled(plan).directions()), enough)
+    root = min(_root(Composed.of((part.unsampled(), n) for part, n in plan.parts).directions()), enough)
     shape = GaussianTail(root, up(0.5 * root * root, 2)) if root < math.inf else None
     limit = None
     if all(part.limit is not None for part, _ in parts):
@@ -103,11 +102,11 @@ def _of_plan(plan: Mechanism) -> Tail:
 
 def _of_part(part: Mechanism) -> Tail:
     """One mechanism: sampled ones by what they sample, others by their laws."""
-    given = part.parameters()
-    if given.get("rate", 1.0) < 1.0:  # sampling tells at most what rate 1 tells
-        whole = _of_plan(_unsampled(part))
+    unsampled = part.unsampled()
+    if unsampled is not part:  # sampling reveals at most what the whole data would
+        whole = _of_plan(unsampled)
         bounded = all(composition.supremum < math.inf for composition in part.directions())
-        limit = _NOTHING if bounded else whole.limit if given["adjacency"] is ADD_REMOVE else None
+        limit = _NOTHING if bounded else whole.limit if part.keeps_tail() else None
         known = max((_gaussian(composition) for composition in part.directions()), default=0.0)
         return replace(whole, limit=limit, enough=min(whole.enough, known))
     directions = part.directions()
@@ -124,15 +123,6 @@ def _of_part(part: Mechanism) -> Tail:
     seen = math.sqrt(2.0 * moment / (_LARGE_ORDER * (_LARGE_ORDER + 1.0))) * (1.0 - MOMENT_TRUST)
     # K grows like its bound rho t (t + 1): then mu_t is sqrt(2 rho)
     return Tail(Interval(seen, max(seen, root)) if seen >= root * (1.0 - 1e-9) else None, enough, None, "")
-
-
-def _unsampled(plan: Mechanism) -> Mechanism:
-    """The plan with every rate 1, which tells at least as much: H_a(P, Q) is jointly convex in (P, Q)."""
-    parts = (
-        (replace(part, rate=1.0) if part.parameters().get("rate", 1.0) < 1.0 else part, n)  # type: ignore[type-var]
-        for part, n in plan.parts
-    )
-    return Composed.of(parts)
 
 
 def _gaussian(composition: Composition) -> float:

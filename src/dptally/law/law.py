@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.errors import Unanswerable
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Band, Characteristic, Edge, MomentTable
 from dptally.law.spread import Spread
 
@@ -137,6 +138,11 @@ class Law(ABC):
     def spread(self, low: float, step: float, number: int) -> Spread | None:
         """The law spread onto ``number`` points low, low + step, ...; None where no positive formula is at hand."""
         del low, step, number
+        return None
+
+    def ball(self, count: int) -> BallLoss | None:
+        """``count`` independent copies in ball arithmetic, for proofs; None where the law has no such form."""
+        del count
         return None
 
     @property

@@ -31,7 +31,7 @@ class AtomicLaw(Law):
     mass_at_infinity: float = 0.0
     excess: float = 0.0
     loss_excess: float = 0.0
-    cited: str = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
+    cited: str = ""
 
     @property
     def theorem(self) -> str:  # type: ignore[override]

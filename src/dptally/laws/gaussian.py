@@ -11,6 +11,7 @@ import numpy as np
 
 from dptally.checks import Floats
 from dptally.law import Law
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
 from dptally.law.law import Numbers
 from dptally.numerics.exact import between
@@ -47,6 +48,11 @@ class GaussianLaw(Law):
 
     def reverse(self) -> GaussianLaw:
         return self
+
+    def ball(self, count: int) -> BallLoss | None:
+        from dptally.laws.ball.losses import GaussianBall
+
+        return GaussianBall(self.variance, count)
 
     def log_moment(self, t: Numbers) -> Numbers:
         return 0.5 * self.variance * t * (t + 1)  # type: ignore[no-any-return]

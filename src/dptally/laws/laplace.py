@@ -10,6 +10,7 @@ import numpy as np
 
 from dptally.checks import Floats
 from dptally.law import Law
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, Complexes, MomentTable
 from dptally.law.law import Numbers
 from dptally.laws.quadrature.tilted import exponential_rule, tilted_nodes
@@ -78,6 +79,11 @@ class LaplaceLaw(Law):
     reach_lower: float
     has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = "Mironov 2017, Prop. 6; Balle, Barthe, Gaboardi 2018, Thm. 3 (profile)"
+
+    def ball(self, count: int) -> BallLoss | None:
+        from dptally.laws.ball.losses import LaplaceBall
+
+        return LaplaceBall(self.reach, self.reach_lower, count)
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = np.asarray(t)

@@ -12,6 +12,7 @@ import numpy as np
 
 from dptally.checks import Floats
 from dptally.law import Law
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
 from dptally.laws.quadrature.tilted import tilted_nodes
@@ -65,6 +66,11 @@ class TwoPointLaw(Law):
     def of_guarantee(cls, epsilon: float, delta: float = 0.0) -> TwoPointLaw:
         """The pair that dominates every (epsilon, delta)-DP mechanism."""
         return cls(epsilon, epsilon, (1.0 - delta) / (1.0 + math.exp(-epsilon)), 0.0, delta)
+
+    def ball(self, count: int) -> BallLoss | None:
+        from dptally.laws.ball.losses import TwoPointBall
+
+        return TwoPointBall(self.loss, self.loss_lower, self.zero, self.infinity_mass, count)
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = np.asarray(t)

@@ -9,7 +9,6 @@ from dptally.mechanisms.mechanism import Mechanism
 
 __all__ = ["fitting_noise"]
 
-_NOISE = ("sigma", "scale")  # parameters for which more is more private
 _MOST = 1e6
 
 
@@ -21,7 +20,7 @@ def fitting_noise(plan: Mechanism, fits: Callable[[Mechanism], bool]) -> str:
         return ""
     ((mechanism, count),) = plan.parts
     parameters = mechanism.parameters()
-    name = next((known for known in _NOISE if known in parameters), None)
+    name = mechanism.noise_parameter()
     if name is None:
         return ""
 

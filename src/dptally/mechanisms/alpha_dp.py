@@ -10,12 +10,22 @@ from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.moment_bound import RenyiBound, order_less_one
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.rounding import up
 
 __all__ = ["AlphaDP"]
 
 
+@declared(
+    section="guarantees",
+    plan="alpha",
+    example={"alpha": 2.5, "epsilon": 0.3},
+    zero=("epsilon",),
+    refuses={"alpha": (1, 1.0)},
+    definition="alpha",
+)
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class AlphaDP(Mechanism):
     """Alpha divergence (E_Q[(P/Q)^a] - 1) / (a (a - 1)) of order ``alpha`` at most ``epsilon``.
@@ -39,6 +49,9 @@ class AlphaDP(Mechanism):
             raise InvalidArgument("alpha", "greater than 1 and finite", alpha)
         object.__setattr__(self, "alpha", order)
         object.__setattr__(self, "declared_epsilon", checks.nonnegative("epsilon", epsilon))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
 
     def laws(self) -> tuple[Law, ...]:
         a, epsilon = self.alpha, self.declared_epsilon

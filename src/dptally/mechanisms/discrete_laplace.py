@@ -12,12 +12,20 @@ from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.discrete_laplace import DiscreteLaplaceLaw
 from dptally.laws.two_point import TwoPointLaw
+from dptally.mechanisms.assumption import SENSITIVITY, Assumption
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.exact import between
 
 __all__ = ["DiscreteLaplace"]
 
 
+@declared(
+    section="noise",
+    plan="discrete_laplace",
+    example={"scale": 7.0, "sensitivity": 3},
+    refuses={"sensitivity": (2.0, 2**53 + 1)},
+)
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(Mechanism):
     """Add integer noise P(k) proportional to exp(-|k| / scale) to an integer query of sensitivity
@@ -41,6 +49,12 @@ class DiscreteLaplace(Mechanism):
             raise InvalidArgument("sensitivity", "at most 2^53", self.sensitivity)
         if not (1 / self.scale >= 1e-150 and self.sensitivity / self.scale <= 1e150):
             raise InvalidArgument("scale", "at most 1e150 and at least 1e-150 * sensitivity", self.scale)
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (SENSITIVITY,)
+
+    def noise_parameter(self) -> str | None:
+        return "scale"
 
     def laws(self) -> tuple[Law, ...]:
         lower, step = between(1 / Fraction(self.scale))

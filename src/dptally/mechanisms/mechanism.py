@@ -6,10 +6,9 @@ certified safe side; the interval holds both sides.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +19,11 @@ from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
 from dptally.law import Composition, Law
+from dptally.law.validity import ensure_valid
+from dptally.mechanisms.assumption import Assumption
 from dptally.mechanisms.later import later
+from dptally.mechanisms.registry import shipped
+from dptally.mechanisms.value import Value
 
 if TYPE_CHECKING:
     from dptally.answers.explain import Explanation
@@ -29,32 +32,19 @@ if TYPE_CHECKING:
 __all__ = ["Mechanism"]
 
 
-class Mechanism(ABC):
+class Mechanism(Value):
     """A frozen, hashable value that says what was run. ``k * m`` and ``m1 + m2`` compose."""
 
     __slots__ = ()
 
-    #: the name in JSON documents and in the plan language
-    json_name: ClassVar[str]
+    #: for a mechanism from outside: why its laws dominate it (author, year, number); ours cite the laws' theorem
+    theorem: ClassVar[str] = ""
 
     @abstractmethod
     def laws(self) -> tuple[Law, ...]:
         """The law of the privacy loss in each direction: (remove, add); one law where both are the same;
         none if nothing leaks.
         """
-
-    def parameters(self) -> dict[str, Any]:
-        """What it was built from, under the names that its constructor takes.
-
-        A parameter whose name is also a question (PureDP's epsilon) is kept in a field called
-        declared_<name>.
-        """
-        stored: Any = fields(self)  # type: ignore[arg-type]
-        return {field.name.removeprefix("declared_"): getattr(self, field.name) for field in stored}
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
-        return f"{type(self).__name__}({given})"
 
     @property
     def parts(self) -> tuple[tuple[Mechanism, int], ...]:
@@ -63,26 +53,58 @@ class Mechanism(ABC):
 
     def directions(self) -> tuple[Composition, ...]:
         """The composed law of the whole plan, once for each direction that differs."""
-        stated = [(laws, count) for laws, count in ((mechanism.laws(), n) for mechanism, n in self.parts) if laws]
+        stated = [(laws, count) for laws, count in ((_laws(mechanism), n) for mechanism, n in self.parts) if laws]
         number = max((len(laws) for laws, _ in stated), default=1)
         composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
         return tuple(dict.fromkeys(composed))
 
+    # -- what it says of itself ----------------------------------------------------------------------------------
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the caller stated with it and the library cannot check; nothing unless the mechanism says so."""
+        return ()
+
+    def theorems(self) -> tuple[str, ...]:
+        """What says that the laws dominate the mechanism; for one from outside, only what its author states.
+
+        A law class of ours is a formula there: who uses it proves that it applies, so its own theorem is not cited.
+        """
+        if type(self).theorem:
+            return (type(self).theorem,)
+        own = shipped(type(self))
+        stated = dict.fromkeys(law.theorem for law in self.laws() if own or _authored(law))
+        return tuple(theorem for theorem in stated if theorem) or (() if own else (self._unstated(),))
+
+    def _unstated(self) -> str:
+        return f"stated by the author of {type(self).__name__}, without a theorem"
+
+    def unsampled(self) -> Mechanism:
+        """The same without sampling, which reveals at least as much; itself where nothing is sampled."""
+        return self
+
+    def keeps_tail(self) -> bool:
+        """Whether ``unsampled()`` has the same tail limit, limsup epsilon / sqrt(-2 log delta(epsilon))."""
+        return self.unsampled() is self
+
+    def noise_parameter(self) -> str | None:
+        """The parameter of which more is more private, such as sigma; None where there is no such one."""
+        return None
+
     # -- composition -----------------------------------------------------------------------------------------
 
-    def __add__(self, other: object) -> Composed:
+    def __add__(self, other: Mechanism) -> Composed:
         from dptally.mechanisms.composed import Composed
 
         if not isinstance(other, Mechanism):
             return NotImplemented
         return Composed.of((*self.parts, *other.parts))
 
-    def __radd__(self, other: object) -> Mechanism:
+    def __radd__(self, other: int) -> Mechanism:
         return (
             self if isinstance(other, int) and not isinstance(other, bool) and other == 0 else NotImplemented
         )  # so that sum() works
 
-    def __mul__(self, count: object) -> Composed:
+    def __mul__(self, count: SupportsIndex) -> Composed:
         from dptally.mechanisms.composed import Composed
 
         if isinstance(count, Mechanism):
@@ -180,6 +202,21 @@ class Mechanism(ABC):
         """The answer at this delta with its route, theorems, assumptions and how to cite them."""
         answer: Explanation = later("explain")(self, delta)
         return answer
+
+
+def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
+    """The laws of a part; those of a mechanism from outside are checked first, also where their class is ours."""
+    laws = mechanism.laws()
+    if not shipped(type(mechanism)):
+        for law in laws:
+            ensure_valid(law)
+    return laws
+
+
+def _authored(law: Law) -> bool:
+    """Whether a law's theorem was written by the author of a class from outside (or given to this one law)."""
+    owner = next(cls for cls in type(law).__mro__ if "theorem" in vars(cls))
+    return not shipped(owner) or isinstance(vars(owner)["theorem"], property)
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -13,15 +13,31 @@ from dptally.law import Law
 from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency, Direction
 from dptally.laws.gaussian import GaussianLaw
 from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
+from dptally.mechanisms.assumption import Assumption, joined
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared, shipped
 from dptally.numerics.exact import between
 
 __all__ = ["PoissonSampled"]
 
+_SAMPLING = "sampling: every record is included independently in every step, rate {}; not shuffled batches"
 _SMALLEST_RATE = 1e-100  # its square, which K is about, is still a normal double
 
 
+def _example() -> dict[str, object]:
+    from dptally.mechanisms.gaussian import Gaussian
+
+    return {"mechanism": Gaussian(1.0), "rate": 0.1}
+
+
+@declared(
+    section="sampling",
+    plan="poisson",
+    example=_example,
+    zero=("rate",),
+    refuses={"rate": (1.5, 1e-101), "mechanism": (1.0, None, "gaussian")},
+)
 @dataclass(frozen=True, slots=True, repr=False)
 class PoissonSampled(Mechanism):
     """Run ``mechanism`` on a sample that each record joins independently with probability ``rate``.
@@ -60,6 +76,28 @@ class PoissonSampled(Mechanism):
     def parts(self) -> tuple[tuple[Mechanism, int], ...]:
         """At rate 1 everybody is in the sample, and under ADD_REMOVE the mechanism is the one inside."""
         return self.mechanism.parts if self.rate == 1.0 and self.adjacency is ADD_REMOVE else ((self, 1),)
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return joined(
+            (
+                *self.mechanism.assumptions(),
+                Assumption("adjacency", "adjacency where sampling mixes datasets: {}", (repr(self.adjacency),)),
+                Assumption("sampling", _SAMPLING, (self.rate,)),
+            )
+        )
+
+    def theorems(self) -> tuple[str, ...]:
+        """The sampling's theorem, and what the author of a mechanism from outside states."""
+        outside = () if shipped(type(self.mechanism)) else self.mechanism.theorems()
+        return tuple(dict.fromkeys((*Mechanism.theorems(self), *outside)))
+
+    def unsampled(self) -> Mechanism:
+        """At rate 1, which reveals at least as much: H_a(P, Q) is jointly convex in (P, Q)."""
+        return self if self.rate == 1.0 else replace(self, rate=1.0)
+
+    def keeps_tail(self) -> bool:
+        """Under ADD_REMOVE: delta_q(eps) = q delta(eps') with eps' - eps -> log(1/q)."""
+        return self.rate == 1.0 or self.adjacency is ADD_REMOVE
 
     def laws(self) -> tuple[Law, ...]:
         if self.rate == 0.0:

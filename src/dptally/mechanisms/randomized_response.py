@@ -11,11 +11,19 @@ from dptally import checks
 from dptally.law import Law
 from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.rounding import down, up
 
 __all__ = ["RandomizedResponse"]
 
 
+@declared(
+    section="noise",
+    plan="randomized_response",
+    aliases=("rr",),
+    example={"p": 0.7, "categories": 3},
+    refuses={"p": (1, 1.5), "categories": (1, 2.0)},
+)
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(Mechanism):
     """Report the true one of ``categories`` answers with probability ``p``, each other one with q = (1 -

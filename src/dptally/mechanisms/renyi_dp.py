@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,12 +13,26 @@ from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
 from dptally.laws.moment_bound import RenyiBound, order_less_one
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.rounding import up
 
 __all__ = ["RenyiDP"]
 
 
+def _from_text(orders: Any, epsilons: Any) -> RenyiDP:
+    """One order, or as many epsilons as orders."""
+    return RenyiDP(*(value if isinstance(value, tuple) else (value,) for value in (orders, epsilons)))
+
+
+@declared(
+    section="guarantees",
+    plan="renyi",
+    maker=_from_text,
+    example={"orders": (2.0, 8.0), "epsilons": (0.1, 0.6)},
+    definition="renyi",
+)
 @dataclass(frozen=True, slots=True)
 class RenyiDP(Mechanism):
     """Renyi divergence of order ``orders[i]`` at most ``epsilons[i]``, in both directions.
@@ -51,6 +65,9 @@ class RenyiDP(Mechanism):
         pairs = sorted(zip(orders, epsilons, strict=True))
         object.__setattr__(self, "orders", tuple(order for order, _ in pairs))
         object.__setattr__(self, "epsilons", tuple(abs(epsilon) for _, epsilon in pairs))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
 
     def laws(self) -> tuple[Law, ...]:
         pairs = list(zip(self.orders, self.epsilons, strict=True))

@@ -7,10 +7,17 @@ from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.composed import Composed
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.poisson_sampled import PoissonSampled
+from dptally.mechanisms.registry import declared
 
 __all__ = ["dpsgd"]
 
 
+@declared(
+    section="sampling",
+    plan="dpsgd",
+    example={"noise_multiplier": 2.0, "sample_rate": 0.1, "steps": 3},
+    zero=("sample_rate", "steps"),
+)
 def dpsgd(noise_multiplier: float, sample_rate: float, steps: int, adjacency: Adjacency = ADD_REMOVE) -> Composed:
     """``steps`` rounds of clipping, summing a Poisson sample and adding Gaussian noise.
 

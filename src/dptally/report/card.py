@@ -11,6 +11,7 @@ from html import escape
 
 import dptally
 from dptally.accounting.decimals import shown_down, shown_up
+from dptally.answers.assumptions import stated
 from dptally.errors import Unanswerable
 from dptally.interval import Interval
 from dptally.meaning import attacks
@@ -151,13 +152,13 @@ def card(plan: Mechanism, deltas: Sequence[float] = DELTAS, title: str = "", uni
     explained = plan.explain(deltas[0])
     facts, directions = explained.facts, plan.directions()
     boxes = [facts.epsilon, *(plan.epsilon_interval(delta) for delta in deltas[1:])]
-    stated = dict(line.split(": ", 1) for line in _marked(explained.assumptions))
+    said = {one.topic: one.sentence.split(": ", 1)[-1] for one in stated(plan)}
     return Card(
         title=title or "Privacy guarantee",
         unit=unit or _UNIT,
         plan=repr(plan),
-        adjacency=stated.get("adjacency", "as stated"),
-        sampling=stated.get("sampling", "none"),
+        adjacency=said.get("adjacency", "as stated"),
+        sampling=said.get("sampling", "none"),
         mechanisms=tuple((n, name, theorem) for name, n, theorem in explained.parts),
         epsilons=tuple(zip(deltas, boxes, strict=True)),
         mu=facts.mu,
@@ -177,14 +178,6 @@ def _rho(plan: Mechanism) -> float | None:
     except Unanswerable:
         return None
     return found if math.isfinite(found) else None
-
-
-def _marked(assumptions: Iterable[str]) -> Iterable[str]:
-    """The assumptions of the form "adjacency ...: text" and "sampling: text", by their first word."""
-    for line in assumptions:
-        word = line.split()[0].rstrip(":")
-        if word in ("adjacency", "sampling") and ": " in line:
-            yield f"{word}: {line.split(': ', 1)[1]}"
 
 
 def _cell(text: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.law import Law
 from dptally.law.adjacency import Direction
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, Edge, MomentTable
 from dptally.law.law import Numbers
 from dptally.law.spread import Spread
@@ -45,6 +46,11 @@ class SampledGaussianLaw(Law):
     theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
 
     # -- the log-moment ------------------------------------------------------------------------------------
+
+    def ball(self, count: int) -> BallLoss | None:
+        from dptally.laws.ball.sampled_gaussian import SampledGaussianBall
+
+        return SampledGaussianBall(self.rate, self.sigma, self.side is Direction.REMOVE, count)
 
     def log_moment(self, t: Numbers) -> Numbers:
         """K(t) for Re t > -1; relative accuracy about 1e-14 for real t >= 0, however small K is.

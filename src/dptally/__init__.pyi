@@ -1,0 +1,65 @@
+"""The public names of dptally, with their types. Written by ``make door``: do not edit."""
+
+from dptally import accounting as accounting
+from dptally import answers as answers
+from dptally import audit as audit
+from dptally import calibration as calibration
+from dptally import conversions as conversions
+from dptally import divergences as divergences
+from dptally import gdp as gdp
+from dptally import ledger as ledger
+from dptally import meaning as meaning
+from dptally import mechanisms as mechanisms
+from dptally import noise as noise
+from dptally import release as release
+from dptally import report as report
+from dptally.answers.accountant import Accountant as Accountant
+from dptally.answers.compare import compare as compare
+from dptally.answers.convert import convert as convert
+from dptally.calibration import calibrate as calibrate
+from dptally.errors import BudgetExceeded as BudgetExceeded
+from dptally.errors import CannotCalibrate as CannotCalibrate
+from dptally.errors import CannotPrice as CannotPrice
+from dptally.errors import ChainBroken as ChainBroken
+from dptally.errors import DatasetExists as DatasetExists
+from dptally.errors import DptallyError as DptallyError
+from dptally.errors import InvalidArgument as InvalidArgument
+from dptally.errors import InvalidLaw as InvalidLaw
+from dptally.errors import InvalidType as InvalidType
+from dptally.errors import KeyReused as KeyReused
+from dptally.errors import LedgerError as LedgerError
+from dptally.errors import LedgerUnavailable as LedgerUnavailable
+from dptally.errors import MissingExtra as MissingExtra
+from dptally.errors import NotReleasable as NotReleasable
+from dptally.errors import RolledBack as RolledBack
+from dptally.errors import SchemaTooNew as SchemaTooNew
+from dptally.errors import Unanswerable as Unanswerable
+from dptally.errors import UnknownDataset as UnknownDataset
+from dptally.interval import Interval as Interval
+from dptally.law.adjacency import ADD_REMOVE as ADD_REMOVE
+from dptally.law.adjacency import REPLACE as REPLACE
+from dptally.law.adjacency import Adjacency as Adjacency
+from dptally.law.validity import check_law as check_law
+from dptally.ledger import Ledger as Ledger
+from dptally.mechanisms.alpha_dp import AlphaDP as AlphaDP
+from dptally.mechanisms.approx_dp import ApproxDP as ApproxDP
+from dptally.mechanisms.composed import Composed as Composed
+from dptally.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
+from dptally.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
+from dptally.mechanisms.gaussian import Gaussian as Gaussian
+from dptally.mechanisms.gaussian_dp import GaussianDP as GaussianDP
+from dptally.mechanisms.json import from_json as from_json
+from dptally.mechanisms.json import to_json as to_json
+from dptally.mechanisms.laplace import Laplace as Laplace
+from dptally.mechanisms.mechanism import Mechanism as Mechanism
+from dptally.mechanisms.poisson_sampled import PoissonSampled as PoissonSampled
+from dptally.mechanisms.profile import Profile as Profile
+from dptally.mechanisms.pure_dp import PureDP as PureDP
+from dptally.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+from dptally.mechanisms.registry import register as register
+from dptally.mechanisms.renyi_dp import RenyiDP as RenyiDP
+from dptally.mechanisms.training import dpsgd as dpsgd
+from dptally.mechanisms.zcdp import ZCDP as ZCDP
+
+__version__: str
+__all__: list[str]
