@@ -7,7 +7,6 @@ import math
 
 import click
 
-from dptally.accounting.decimals import shown_up
 from dptally.answers.convert import TARGETS
 from dptally.answers.convert import convert as converted
 from dptally.cli.meanings import assumptions
@@ -25,6 +24,7 @@ from dptally.cli.output import (
 )
 from dptally.cli.plans import Plan
 from dptally.mechanisms import to_json
+from dptally.numerics.decimals import shown_up
 
 __all__ = ["convert", "gdp"]
 

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.errors import Unanswerable
+from dptally.law.adjacency import Direction
 from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Band, Characteristic, Edge, MomentTable
 from dptally.law.spread import Spread
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[Any]  # float64 in, float64 out; complex128 in, complex128 out
+from dptally.numerics.arrays import Floats as Floats
+from dptally.numerics.arrays import Numbers as Numbers
 
 __all__ = ["Law", "MomentBound"]
 
@@ -38,8 +37,6 @@ class Law(ABC):
     determined: ClassVar[bool] = True
     #: True where ``characteristic`` answers, so that contour inversion applies
     has_characteristic: ClassVar[bool] = False
-    #: True where ``split`` may answer, so that rare large losses can be counted apart
-    splits: ClassVar[bool] = False
     #: True where the sum of independent losses of this family is again of the family (see ``collapse``)
     collapses: ClassVar[bool] = False
 
@@ -138,6 +135,20 @@ class Law(ABC):
     def spread(self, low: float, step: float, number: int) -> Spread | None:
         """The law spread onto ``number`` points low, low + step, ...; None where no positive formula is at hand."""
         del low, step, number
+        return None
+
+    def sampled(self, rate: float, direction: Direction, noise: float | None = None) -> Law | None:
+        """The law after Poisson sampling at ``rate`` in (0, 1) under ADD_REMOVE, where it has a form of its own.
+
+        ``noise``: the noise per unit of one record's contribution, rounded down, where the mechanism knows it exactly.
+        None: the form that serves every law with known atoms and density.
+        """
+        del rate, direction, noise
+        return None
+
+    def sampled_replace(self, rate: float, noise: float | None = None) -> Law | None:
+        """The law after Poisson sampling at ``rate`` in (0, 1] under REPLACE; None where it has no form of its own."""
+        del rate, noise
         return None
 
     def ball(self, count: int) -> BallLoss | None:

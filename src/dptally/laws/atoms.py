@@ -13,8 +13,9 @@ from dptally.law.law import Numbers
 from dptally.laws.quadrature.losses import LossNodes, divergence
 from dptally.numerics.rounding import EPS, up
 
-__all__ = ["AtomicLaw", "log_atomic_profile", "scaled_profile"]
+__all__ = ["PAIR_THEOREM", "AtomicLaw", "log_atomic_profile", "scaled_profile"]
 
+PAIR_THEOREM = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
 _BLOCK = 64
 
 
@@ -31,7 +32,7 @@ class AtomicLaw(Law):
     mass_at_infinity: float = 0.0
     excess: float = 0.0
     loss_excess: float = 0.0
-    cited: str = ""
+    cited: str = PAIR_THEOREM
 
     @property
     def theorem(self) -> str:  # type: ignore[override]

@@ -11,6 +11,7 @@ import numpy as np
 
 from dptally.checks import Floats
 from dptally.law import Law
+from dptally.law.adjacency import Direction
 from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
 from dptally.law.law import Numbers
@@ -48,6 +49,23 @@ class GaussianLaw(Law):
 
     def reverse(self) -> GaussianLaw:
         return self
+
+    def sampled(self, rate: float, direction: Direction, noise: float | None = None) -> Law:
+        from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
+
+        return SampledGaussianLaw(rate, self._noise(noise), direction)
+
+    def sampled_replace(self, rate: float, noise: float | None = None) -> Law:
+        if rate == 1.0:
+            # N(1/sigma, 1) against N(-1/sigma, 1)
+            return GaussianLaw(between(4 / Fraction(self._noise(noise)) ** 2)[1])
+        from dptally.laws.sampled.gaussian.replace import SampledReplaceGaussianLaw
+
+        return SampledReplaceGaussianLaw(rate, self._noise(noise))
+
+    def _noise(self, known: float | None) -> float:
+        """1 / mu, rounded down: less noise reveals more."""
+        return math.nextafter(1.0 / self.mu, 0.0) if known is None else known
 
     def ball(self, count: int) -> BallLoss | None:
         from dptally.laws.ball.losses import GaussianBall

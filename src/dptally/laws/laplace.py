@@ -80,6 +80,14 @@ class LaplaceLaw(Law):
     has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = "Mironov 2017, Prop. 6; Balle, Barthe, Gaboardi 2018, Thm. 3 (profile)"
 
+    def sampled_replace(self, rate: float, noise: float | None = None) -> Law:
+        del noise
+        if rate == 1.0:
+            return LaplaceLaw(2.0 * self.reach, 2.0 * self.reach_lower)
+        from dptally.laws.sampled.laplace import SampledReplaceLaplaceLaw
+
+        return SampledReplaceLaplaceLaw(rate, self.reach, self.reach_lower)
+
     def ball(self, count: int) -> BallLoss | None:
         from dptally.laws.ball.losses import LaplaceBall
 

@@ -27,14 +27,12 @@ from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.law.law import Numbers
-from dptally.laws.atoms import AtomicLaw, scaled_profile
+from dptally.laws.atoms import PAIR_THEOREM, AtomicLaw, scaled_profile
 from dptally.numerics.rounding import EPS
 
 __all__ = ["Points", "ProfileLaw", "law_of_guarantees", "stated_delta"]
 
 Points = tuple[tuple[float, float], ...]
-
-_THEOREM = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class ProfileLaw(Law):
 
     table: AtomicLaw
     delta_of_epsilon: Callable[[float], float]
-    theorem: ClassVar[str] = _THEOREM
+    theorem: ClassVar[str] = PAIR_THEOREM
 
     def log_moment(self, t: Numbers) -> Numbers:
         return self.table.log_moment(t)
@@ -103,14 +101,14 @@ def law_of_guarantees(points: Points) -> AtomicLaw | None:
         return None
     infinity = knots[-1][1]
     if infinity == 1.0:
-        return AtomicLaw((), 1.0, cited=_THEOREM)
+        return AtomicLaw((), 1.0)
     upper_half = _masses(knots)
     base = [(-loss, mass * math.exp(-loss)) for loss, mass in reversed(upper_half) if loss > 0] + upper_half
     for ulps in (64, 256, 1024, 4096):
         atoms = tuple((loss, mass * (1.0 + ulps * EPS)) for loss, mass in base if mass > 0)
         law = AtomicLaw(atoms, infinity)
         if _keeps(law, knots):
-            return AtomicLaw(atoms, infinity, 2 * ulps * EPS, cited=_THEOREM)
+            return AtomicLaw(atoms, infinity, 2 * ulps * EPS)
     raise InvalidArgument("points", "a profile whose pair can be formed in double precision", points)
 
 

@@ -44,6 +44,10 @@ class Gaussian(Mechanism):
     def assumptions(self) -> tuple[Assumption, ...]:
         return (SENSITIVITY,)
 
+    def noise_multiplier(self) -> float | None:
+        """sigma / sensitivity, rounded down: less noise reveals more."""
+        return between(Fraction(self.sigma) / Fraction(self.sensitivity))[0]
+
     def noise_parameter(self) -> str | None:
         return "sigma"
 

@@ -1,8 +1,7 @@
-"""Poisson sampling: every record joins the sample by its own coin, then the mechanism runs on the sample."""
+"""Poisson sampling: every record is included independently, then the mechanism runs on the sample."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -11,10 +10,8 @@ from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
 from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency, Direction
-from dptally.laws.gaussian import GaussianLaw
-from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
+from dptally.law.validity import is_listed
 from dptally.mechanisms.assumption import Assumption, joined
-from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared, shipped
 from dptally.numerics.exact import between
@@ -48,6 +45,7 @@ class PoissonSampled(Mechanism):
     the theorem is in docs/sampling.md, for Gaussian and Laplace noise and for losses of finitely many
     values.
 
+    >>> from dptally.mechanisms.gaussian import Gaussian
     >>> PoissonSampled(Gaussian(sigma=1.0), rate=0.01)
     PoissonSampled(mechanism=Gaussian(sigma=1.0, sensitivity=1.0), rate=0.01, adjacency=ADD_REMOVE)
     """
@@ -104,31 +102,27 @@ class PoissonSampled(Mechanism):
             return ()
         if isinstance(self.mechanism, PoissonSampled):
             return self._flattened(self.mechanism).laws()
-        sides = self._inner()
-        if not sides:
+        inner = self._inner()
+        if not inner:
             return ()
+        noise = self.mechanism.noise_multiplier()
         if self.adjacency is REPLACE:
-            return (_replace_law(sides, self.rate, self._sigma(sides[0])),)
+            return (_replace_law(inner, self.rate, noise),)
         if self.rate == 1.0:
-            return sides
-        remove, add = sides[0], sides[-1]
-        if isinstance(remove, GaussianLaw):
-            sigma = self._sigma(remove)
-            return tuple(SampledGaussianLaw(self.rate, sigma, side) for side in (Direction.REMOVE, Direction.ADD))
-        from dptally.laws.sampled.generic import SampledLaw
-
+            return inner
+        remove, add = inner[0], inner[-1]
         return (
-            SampledLaw(remove, self.rate, Direction.REMOVE, add.infinity_mass),
-            SampledLaw(add, self.rate, Direction.ADD, remove.infinity_mass),
+            _sampled(remove, self.rate, Direction.REMOVE, add.infinity_mass, noise),
+            _sampled(add, self.rate, Direction.ADD, remove.infinity_mass, noise),
         )
 
     def _flattened(self, inside: PoissonSampled) -> PoissonSampled:
-        """A record passes both coins with the product of the rates (rounded up: more sampling tells more)."""
+        """A record is in both samples with the product of the rates (rounded up: more sampling reveals more)."""
         rate = between(Fraction(self.rate) * Fraction(inside.rate))[1]
         return PoissonSampled(inside.mechanism, rate, self.adjacency)
 
     def _inner(self) -> tuple[Law, ...]:
-        """The one law of the mechanism inside, for each side; none where it leaks nothing."""
+        """The one law of the mechanism inside, for each direction; none where it leaks nothing."""
         laws = []
         for composition in self.mechanism.directions():
             if not composition.parts:
@@ -141,45 +135,41 @@ class PoissonSampled(Mechanism):
                 )
             if len(composition.parts) > 1 or composition.parts[0][1] > 1:
                 raise Unanswerable(
-                    f"one sample used by several mechanisms is not answered: {self.mechanism!r} has no "
+                    f"several mechanisms on the same sample are not supported: {self.mechanism!r} has no "
                     "single loss in closed form; sample each part by itself, or state the whole as one "
                     "ApproxDP, GaussianDP or Profile guarantee"
                 )
             laws.append(composition.parts[0][0])
         return tuple(laws)
 
-    def _sigma(self, law: Law) -> float:
-        """Noise per unit of one record's contribution, rounded down (less tells more); 0 if not Gaussian."""
-        if isinstance(self.mechanism, Gaussian):
-            return between(Fraction(self.mechanism.sigma) / Fraction(self.mechanism.sensitivity))[0]
-        if isinstance(law, GaussianLaw):
-            return math.nextafter(1.0 / law.mu, 0.0)
-        return 0.0
+
+def _sampled(law: Law, rate: float, direction: Direction, reverse_mass: float, noise: float | None) -> Law:
+    """The law's own sampled form, or the one that integrates its atoms and its density."""
+    own = law.sampled(rate, direction, noise)
+    if own is not None:
+        return own
+    if not shipped(type(law)) and not is_listed(law):
+        raise Unanswerable(
+            f"{type(law).__name__} states neither atoms nor a density, which sampling integrates; "
+            "define Law.density, or Law.sampled for a closed form"
+        )
+    from dptally.laws.sampled.generic import SampledLaw
+
+    return SampledLaw(law, rate, direction, reverse_mass)
 
 
-def _replace_law(sides: tuple[Law, ...], rate: float, sigma: float) -> Law:
+def _replace_law(inner: tuple[Law, ...], rate: float, noise: float | None) -> Law:
     """The law under REPLACE: that of (P1, P0) decides, for both directions."""
-    from dptally.laws.laplace import LaplaceLaw
-    from dptally.laws.sampled.atoms import sampled_replace_atoms
-    from dptally.laws.sampled.gaussian.replace import SampledReplaceGaussianLaw
-    from dptally.laws.sampled.laplace import SampledReplaceLaplaceLaw
+    from dptally.laws.sampled.atoms import replace_law
 
-    law, reverse = sides[0], sides[-1]
-    if isinstance(law, GaussianLaw):
-        if rate < 1.0:
-            return SampledReplaceGaussianLaw(rate, sigma)
-        return GaussianLaw(between(4 / Fraction(sigma) ** 2)[1])  # N(1/sigma, 1) against N(-1/sigma, 1)
-    if isinstance(law, LaplaceLaw):
-        if rate < 1.0:
-            return SampledReplaceLaplaceLaw(rate, law.reach, law.reach_lower)
-        return LaplaceLaw(2.0 * law.reach, 2.0 * law.reach_lower)
-    listed = law.atoms() if math.isfinite(law.supremum) else ()
-    if listed and abs(math.fsum(mass for _, mass in listed) + law.infinity_mass - 1.0) < 1e-9:
-        return sampled_replace_atoms(law, rate, reverse.infinity_mass)
-    if not listed and law.infinity_mass == 1.0:
-        return law
-    raise Unanswerable(
-        f"no dominating pair is known for a sampled {type(law).__name__} under REPLACE; it is for Gaussian "
-        "and Laplace noise and for losses of finitely many values. Under ADD_REMOVE it is: with epsilon "
-        "doubled and delta (1 + e^epsilon)-fold that covers a replacement"
-    )
+    law = inner[0]
+    found = law.sampled_replace(rate, noise)
+    if found is None:
+        found = replace_law(law, rate, inner[-1].infinity_mass)
+    if found is None:
+        raise Unanswerable(
+            f"no dominating pair is known for a sampled {type(law).__name__} under REPLACE. Supported: Gaussian and "
+            "Laplace noise, and losses of finitely many values. Alternatively account under ADD_REMOVE and use "
+            "(2 epsilon, (1 + e^epsilon) delta)"
+        )
+    return found

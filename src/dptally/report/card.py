@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from html import escape
 
 import dptally
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.answers.assumptions import stated
 from dptally.errors import Unanswerable
 from dptally.interval import Interval
 from dptally.meaning import attacks
 from dptally.mechanisms import Mechanism
+from dptally.numerics.decimals import shown_down, shown_up
 
 __all__ = ["DELTAS", "Card", "card"]
 

@@ -10,9 +10,17 @@ from dptally.laws.atoms import AtomicLaw
 from dptally.laws.sampled.gaussian.replace import REPLACE_THEOREM
 from dptally.numerics.rounding import EPS, up
 
-__all__ = ["sampled_replace_atoms"]
+__all__ = ["replace_law", "sampled_replace_atoms"]
 
 _EXCESS = 64.0  # ulps by which masses are rounded up, for the atoms' own rounding and for the splitting
+
+
+def replace_law(law: Law, rate: float, reverse_mass: float) -> Law | None:
+    """The law under REPLACE of a law that is all atoms, or all mass at infinity; None for any other."""
+    listed = law.atoms() if math.isfinite(law.supremum) else ()
+    if listed and abs(math.fsum(mass for _, mass in listed) + law.infinity_mass - 1.0) < 1e-9:
+        return sampled_replace_atoms(law, rate, reverse_mass)
+    return law if not listed and law.infinity_mass == 1.0 else None
 
 
 def sampled_replace_atoms(law: Law, rate: float, reverse_mass: float) -> AtomicLaw:
