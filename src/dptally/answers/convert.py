@@ -14,6 +14,7 @@ from dptally.conversions import EDGES
 from dptally.conversions.renyi import renyi_to_alpha
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Composition
+from dptally.mechanisms import registry
 from dptally.mechanisms.alpha_dp import AlphaDP
 from dptally.mechanisms.approx_dp import ApproxDP
 from dptally.mechanisms.gaussian_dp import GaussianDP
@@ -34,13 +35,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "zcdp": (),
     "gaussian": (),
 }
-_EDGE_NAMES = {
-    "pure_dp": "pure",
-    "approx_dp": "approx",
-    "renyi_dp": "renyi",
-    "alpha_dp": "alpha",
-    "gaussian_dp": "gdp",
-}
 
 
 def convert(
@@ -54,8 +48,9 @@ def convert(
     """The strongest guarantee of another definition that this one implies, rounded to the safe side.
 
     ``to`` is "pure", "approx" (say ``delta`` or ``epsilon``), "renyi" or "alpha" (say ``order``), "zcdp" or
-    "gaussian". The edges and their theorems are ``dptally.conversions.EDGES``; a plan is converted whole.
-    What does not follow is refused with the reason.
+    "gaussian"; the names of these guarantees in JSON and in plan texts (such as "gdp") mean the same. The edges and
+    their theorems are ``dptally.conversions.EDGES``; a plan is converted whole. What does not follow is refused with
+    the reason.
 
     >>> convert(PureDP(0.5), to="zcdp").rho() < 0.125
     True
@@ -64,8 +59,7 @@ def convert(
     """
     if not isinstance(guarantee, Mechanism):
         raise InvalidType("guarantee", "a declared guarantee, a mechanism or a plan", guarantee)
-    if not isinstance(to, str) or to not in TARGETS:
-        raise InvalidArgument("to", f"one of {sorted(TARGETS)}", to)
+    to = _definition(to)
     _check_asked(to, {"delta": delta, "epsilon": epsilon, "order": order})
     try:
         if to == "approx":
@@ -83,6 +77,25 @@ def convert(
         return GaussianDP(_bounded(gaussian.mu, guarantee, "known to be Gaussian DP for any mu"))
     except Unanswerable as refusal:
         raise Unanswerable(f"{refusal}; {_what_works(guarantee, to)}") from None
+
+
+def _definition(name: object) -> str:
+    """The definition that a target names: by itself, or by a name of its guarantee in JSON or in plan texts."""
+    if isinstance(name, str):
+        if name in TARGETS:
+            return name
+        declared = registry.find_json(name) or registry.find_plan(name)
+        if declared is not None and declared.definition in TARGETS:
+            return str(declared.definition)
+    raise InvalidArgument("to", f"one of {sorted(TARGETS)}", name)
+
+
+def _edge_name(guarantee: Mechanism) -> str:
+    """What the edges call the definition of a declared guarantee; the mechanism's own name where it declares none."""
+    declared = registry.find_declared(type(guarantee))
+    if declared is None or declared.definition is None:
+        return type(guarantee).__name__
+    return "gdp" if declared.definition == "gaussian" else declared.definition
 
 
 def _check_asked(to: str, given: dict[str, object]) -> None:
@@ -115,7 +128,7 @@ def _by_edges(guarantee: Mechanism, gives: str, asked: float) -> list[float]:
         parameters = [(guarantee.alpha, guarantee.declared_epsilon)]
     else:
         return []
-    source = _EDGE_NAMES[guarantee.json_name]
+    source = _edge_name(guarantee)
     edges = [e for e in EDGES if (e.source, e.target, e.gives) == (source, "approx", gives)]
     return [e.function(*stated, asked) for e in edges for stated in parameters]
 
@@ -145,7 +158,7 @@ def _bounded(question: Callable[[Sequence[Composition]], float], guarantee: Mech
 
 def _what_works(guarantee: Mechanism, to: str) -> str:
     """The definitions that this kind of guarantee does imply."""
-    source = _EDGE_NAMES.get(guarantee.json_name, guarantee.json_name)
+    source = _edge_name(guarantee)
     targets = {e.target.replace("gdp", "gaussian") for e in EDGES if e.source == source} - {to, source}
     if not targets:
         return 'what works: to="approx", with epsilon= or with a delta above the mass at infinity'
