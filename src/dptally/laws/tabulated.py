@@ -8,7 +8,7 @@ in x, of
     (0, 1),   (1/x_i, 1 - 1/x_i + delta_i / x_i),   (x_i, delta_i),   and the level line beyond the last,
 
 which is piecewise linear: a pair with atoms at +-eps_i and the last delta at infinity
-[Zhu, Dong, Wang 2022, Prop. 8 and Lemma 9; for one guarantee it is Thm. 2.1 of the GDPT paper and the pair
+[Zhu, Dong, Wang 2022, Prop. 8 and Lemma 9; for one guarantee it is Liu et al. 2022, Thm. 2.1, and the pair
 of Kairouz, Oh, Viswanath 2015]. It dominates whatever keeps the guarantees, so it may be composed and
 sampled.
 """
