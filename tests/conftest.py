@@ -14,6 +14,34 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # the helpers golden.py and truth/ are imported by name
 
+#: families that `make quick` leaves out: soak tests by nature, real processes and servers, whole pages, other tools
+SLOW = (
+    "accounting/certified/",
+    "audit/",
+    "cli/test_cli_real.py",
+    "docs/test_docs.py",
+    "gdp/test_gdp_algorithms.py",
+    "gdp/test_gdp_golden.py",
+    "laws/sampled/",
+    "ledger/test_ledger_crashes.py",
+    "ledger/test_ledger_machine.py",
+    "ledger/test_ledger_races.py",
+    "noise/test_noise_power.py",
+    "papers/",
+    "report/test_report_pictures.py",
+    "test_hostile_input.py",
+    "truth/",
+    "typing/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and item.path.relative_to(here).as_posix().startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
 settings.register_profile(
     "suite", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )

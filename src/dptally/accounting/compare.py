@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from dptally import checks
 from dptally.accounting import alpha, approximate, certified, concentrated, gaussian, optimal, pure, renyi
 from dptally.accounting.answer import Answer
-from dptally.accounting.decimals import shown_down
 from dptally.accounting.moments import Asked, checked
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition
+from dptally.numerics.shown import shown_down
 
 __all__ = ["Row", "rows"]
 

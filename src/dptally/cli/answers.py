@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dptally.accounting.decimals import shown_up
 from dptally.cli.meanings import assumptions, meaning, meaning_lines
 from dptally.cli.output import (
     both_ends,
@@ -25,6 +24,7 @@ from dptally.cli.plans import Plan
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_up
 
 if TYPE_CHECKING:
     from dptally.answers.compare import Comparison

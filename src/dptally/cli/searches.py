@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from dptally.accounting.decimals import shown_up
 from dptally.cli.language import template
 from dptally.cli.meanings import assumptions
 from dptally.cli.output import (
@@ -25,6 +24,7 @@ from dptally.cli.output import (
 )
 from dptally.cli.plans import Plan
 from dptally.errors import InvalidArgument
+from dptally.numerics.shown import shown_up
 
 __all__ = ["calibrate", "curve"]
 

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dptally.numerics.arrays import Complexes as Complexes
+from dptally.numerics.arrays import Floats as Floats
 from dptally.numerics.rounding import EPS
-
-Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 __all__ = [
     "Band",

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dptally.numerics.arrays import Floats
 
 __all__ = ["Spread", "right_share"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, overload
 
 import numpy as np
@@ -118,11 +119,9 @@ class Mechanism(Value):
     # -- composition -----------------------------------------------------------------------------------------
 
     def __add__(self, other: Mechanism) -> Composed:
-        from dptally.mechanisms.composed import Composed
-
         if not isinstance(other, Mechanism):
             return NotImplemented
-        return Composed.of((*self.parts, *other.parts))
+        return _composed((*self.parts, *other.parts))
 
     def __radd__(self, other: int) -> Mechanism:
         return (
@@ -130,12 +129,10 @@ class Mechanism(Value):
         )  # so that sum() works
 
     def __mul__(self, count: SupportsIndex) -> Composed:
-        from dptally.mechanisms.composed import Composed
-
         if isinstance(count, Mechanism):
             return NotImplemented
         times = checks.count("count", count)
-        return Composed.of((mechanism, times * n) for mechanism, n in self.parts)
+        return _composed(tuple((mechanism, times * n) for mechanism, n in self.parts))
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # so that numpy integers reach __rmul__ instead of broadcasting
@@ -285,6 +282,12 @@ class Mechanism(Value):
         return answer
 
 
+def _composed(parts: tuple[tuple[Mechanism, int], ...]) -> Composed:
+    """A composition, which is itself a mechanism and so stands later."""
+    whole: Composed = later("Composed").of(parts)
+    return whole
+
+
 def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
     """The laws of a part; those of a mechanism from outside are checked first, also where their class is ours."""
     laws = mechanism.laws()
@@ -295,9 +298,12 @@ def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
 
 
 def _authored(law: Law) -> bool:
-    """Whether a law's theorem was written by the author of a class from outside (or given to this one law)."""
+    """Whether a law's theorem was written by the author of a class from outside, or given to this one law."""
     owner = next(cls for cls in type(law).__mro__ if "theorem" in vars(cls))
-    return not shipped(owner) or isinstance(vars(owner)["theorem"], property)
+    if not shipped(owner):
+        return True
+    defaults = {field.default for field in fields(owner)} if is_dataclass(owner) else set()
+    return isinstance(vars(owner)["theorem"], property) and law.theorem not in defaults
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:

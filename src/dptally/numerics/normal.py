@@ -330,8 +330,9 @@ def gaussian_mu_of_pure(epsilon: float) -> float:
 
 
 def gaussian_mu_slope(epsilon: ArrayLike, mu: ArrayLike) -> Floats:
-    """d mu / d epsilon along delta_mu(epsilon) = const: m(epsilon/mu + mu/2), at most sqrt(pi/2).  [errata
-    E004-5]
+    """d mu / d epsilon along delta_mu(epsilon) = const: m(epsilon/mu + mu/2), at most sqrt(pi/2).
+
+    [Liu et al. 2022, Thm. 4.2, corrected: docs/errata.md]
 
     >>> round(float(gaussian_mu_slope(0.0, 1e-9)), 6)
     1.253314

@@ -16,7 +16,7 @@ from dptally.law.law import Numbers
 from dptally.laws.mixture.kernel import MixtureNodes
 from dptally.laws.mixture.ratio import MixtureRatio
 from dptally.laws.quadrature.losses import LossNodes, add_divergence, moment_by_nodes, remove_divergence
-from dptally.laws.quadrature.trapezoid import REACH, significant_points, strip_step
+from dptally.laws.quadrature.trapezoid import significant_points, strip_step
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS, down, up
 from dptally.numerics.special import ndtr

@@ -7,7 +7,6 @@ expectation of every increasing function of the shift increases with t. Derivati
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.characteristic import NodeCharacteristic
 from dptally.laws.quadrature.legendre import gauss_legendre
+from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
-
-Floats = NDArray[np.float64]
 
 __all__ = ["exponential_rule", "tilted_nodes"]
 

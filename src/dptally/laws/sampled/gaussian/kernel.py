@@ -16,14 +16,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.laws.sampled.pair import mixture
+from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import expit, ndtr
-
-Floats = NDArray[np.float64]
 
 __all__ = ["SampledGaussianNodes"]
 

@@ -11,14 +11,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.spread import Spread, right_share
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
+from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import ndtr
-
-Floats = NDArray[np.float64]
 
 __all__ = ["spread"]
 

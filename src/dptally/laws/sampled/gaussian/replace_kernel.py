@@ -12,13 +12,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes, strip_defect, weighted_expm1
+from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
-
-Floats = NDArray[np.float64]
 
 __all__ = ["SampledReplaceNodes"]
 

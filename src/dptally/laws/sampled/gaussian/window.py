@@ -21,15 +21,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.characteristic import Edge, MomentTable, NodeCharacteristic
 from dptally.laws.sampled.gaussian.factors import Bound, MixtureFactor, UnitFactor, WindowBounds
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes, weighted_expm1
+from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import expit, ndtr
-
-Floats = NDArray[np.float64]
 
 __all__ = ["SampledGaussianBand"]
 
