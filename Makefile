@@ -66,7 +66,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python benchmarks/soak.py $(SOAK)
 	DPTALLY_SOAK=1 $(BIN)/pytest -n 0 -q tests/ledger
 
-# the founding papers, redone: build/papers/index.html
+# the founding papers reproduced: build/papers/index.html
 .PHONY: papers docs
 papers: $(VENV)/.user
 	$(BIN)/python papers/gallery.py

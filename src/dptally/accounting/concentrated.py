@@ -68,7 +68,7 @@ def delta(directions: Sequence[Composition], epsilon: float, conversion: str = "
 def _finite_rho(directions: Sequence[Composition]) -> float:
     smallest = rho(directions)
     if math.isinf(smallest):
-        raise Unanswerable("the plan is not zCDP for any rho; ask the Renyi framework or the certified accountant")
+        raise Unanswerable("the plan is not zCDP for any rho; use dptally.accounting.renyi.epsilon or plan.epsilon")
     return smallest
 
 

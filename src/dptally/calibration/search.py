@@ -1,8 +1,7 @@
 """Find the parameter at the edge of what a target allows, on its safe side.
 
 The searched parameter may make a plan more private as it grows (noise) or less (steps, rate); which of the two is
-found by
-asking. Every answer that is returned was itself asked: its certified upper bound meets the target.
+found by asking. Every answer that is returned was itself asked: its certified upper bound meets the target.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ def calibrate(
     """The parameter x at the edge of the target for the plan ``make(x)``, certainly on its safe side.
 
     The smallest x where growing x adds privacy (noise), the largest where it costs privacy (steps, rates; integers
-    where
-    ``make`` takes only integers). ``low`` and ``high`` limit the search. Raises CannotCalibrate where no value will do.
+    where ``make`` takes only integers). ``low`` and ``high`` limit the search. Raises CannotCalibrate where no value
+    will do.
 
     >>> import dptally as dp
     >>> sigma = calibrate(lambda s: dp.Gaussian(s), epsilon=1.0, delta=1e-5)

@@ -76,7 +76,7 @@ class Composition:
         return self._added([n * law.infimum for law, n in self.parts], down)
 
     def _added(self, losses: list[float], outwards: Callable[[float], float]) -> float:
-        """The sum of rounded products: each is off by half an ulp at the most, and so is the sum; one step is exact."""
+        """The sum of rounded products: each is off by at most half an ulp, and so is the sum; one step is exact."""
         total = math.fsum(losses)
         if self.steps <= 1 or total == 0.0 or not math.isfinite(total):
             return total
