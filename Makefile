@@ -17,7 +17,7 @@ test: lint types imports unit
 # what a contributor runs after every change: about a minute on two cores. The families left out are in tests/conftest.py
 quick: $(VENV)/.dev
 	$(BIN)/ruff check --quiet src tests tools benchmarks papers
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" tests
+	DPTALLY_QUICK=1 $(BIN)/pytest -n 2 --dist worksteal -m "not slow" tests
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests tools benchmarks papers
@@ -89,7 +89,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python benchmarks/soak.py $(SOAK)
 	DPTALLY_SOAK=1 $(BIN)/pytest -n 0 -q tests/ledger
 
-# the founding papers, redone: build/papers/index.html
+# the founding papers reproduced: build/papers/index.html
 .PHONY: papers docs
 papers: $(VENV)/.user
 	$(BIN)/python papers/gallery.py

@@ -75,7 +75,7 @@ def rows(plan: Asked, delta: float) -> tuple[Row, ...]:
 
 
 def _concentrated(directions: Sequence[Composition], delta: float) -> list[Row]:
-    """Both conversions from one rho: finding it is the dear part."""
+    """Both conversions from one rho: finding it is the expensive part."""
     try:
         rho = concentrated.rho(directions)
     except Unanswerable as refusal:

@@ -71,7 +71,7 @@ def _finite_mu(plan: Asked) -> float:
     total = mu(plan)
     if math.isinf(total):
         raise Unanswerable(
-            "a step has no known mu, so the plan is not known to be Gaussian DP; ask the Renyi framework, "
+            "a step has no known mu, so the plan is not known to be Gaussian DP; use dptally.accounting.renyi.epsilon, "
             "or measure the step with dptally.gdp.measure"
         )
     return total

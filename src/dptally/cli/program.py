@@ -1,6 +1,6 @@
 """``dptally``: the group of commands, and what happens to errors.
 
-Exit codes: 0 answered, 1 a target was missed or a budget passed, 2 the input cannot be used. Commands load
+Exit codes: 0 answered, 1 a target was missed or a budget exceeded, 2 the input cannot be used. Commands load
 when they are called, so that an answer does not wait for what it does not need.
 """
 
@@ -30,7 +30,7 @@ COMMANDS = {
     "outcomes": ("statements", "outcomes", "How much likelier an outcome can become by one record."),
     "risk": ("meanings", "risk", "What an attacker can achieve against a plan."),
     "explain": ("meanings", "explain", "The answer with its route, theorems, assumptions and sources."),
-    "plot": ("drawings", "plot", "Pictures of a plan (PNG or SVG)."),
+    "plot": ("drawings", "plot", "Plots of a plan (PNG or SVG)."),
     "card": ("drawings", "card", "A one-page guarantee card (Markdown, HTML or JSON)."),
     "report": ("reports", "report", "A plan in the forms that registries, NIST and papers take."),
     "check": ("checks", "check", "A second opinion on somebody's claim."),
@@ -102,7 +102,7 @@ def cli(ctx: click.Context) -> None:
       dptally epsilon "50*laplace(scale=5) + 10*gaussian(sigma=10)" --delta 1e-15 --compare
       dptally calibrate "1000*poisson(gaussian(SIGMA), 0.01)" --epsilon 1 --delta 1e-6
 
-    Exit codes: 0 answered, 1 target missed or budget passed, 2 bad input.
+    Exit codes: 0 answered, 1 target missed or budget exceeded, 2 bad input.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

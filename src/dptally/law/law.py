@@ -2,7 +2,7 @@
 
 One function tells everything, the log-moment K(t) = log E_P[exp(t L); L < inf]. It adds under composition, and every
 framework is a view of it. The loss may be infinite with probability ``infinity_mass``; K, the atoms, the density and
-the profile below speak of the finite losses only (an unnormalised measure of total mass 1 - infinity_mass).
+the profile below refer to finite losses only (an unnormalised measure of total mass 1 - infinity_mass).
 
 What enters both ends of an answer is an interval: ``supremum_interval``, ``infimum_interval`` and
 ``infinity_mass_interval`` hold the exact numbers of the declared mechanism, made with directed rounding or from exact
@@ -144,7 +144,7 @@ class Law(ABC):
         return math.inf
 
     def moment_table(self, theta: Floats) -> MomentTable:
-        """K at real tilts theta > 0 with error bounds; +inf where it is infinite or too dear."""
+        """K at real tilts theta > 0 with error bounds; +inf where it is infinite or too expensive to evaluate."""
         gap = 1e-3 * theta  # the derivatives only steer the search
         below, moment, above = np.asarray(
             self.log_moment(np.concatenate((theta - gap, theta, theta + gap))), dtype=np.float64

@@ -33,8 +33,8 @@ _MANY_TURNS = 400.0  # u r beyond which the characteristic function is taken in 
 class LaplaceCharacteristic(Characteristic):
     """phi in closed form, z = theta + iu:  ((1 + z) e^{zr} + z e^{-(1+z)r}) / (1 + 2z), over its value at u = 0.
 
-    For many turns of e^{iur}, where nodes are dear. As u grows |1 + z| / |1 + 2z| falls and |z| / |1 + 2z| rises to
-    1/2, so the two terms together never exceed 3/2. ``off``: the relative error of r.
+    For many turns of e^{iur}, where nodes are expensive. As u grows |1 + z| / |1 + 2z| falls and |z| / |1 + 2z| rises
+    to 1/2, so the two terms together never exceed 3/2. ``off``: the relative error of r.
     """
 
     reach: float
