@@ -67,6 +67,12 @@ class AtomicLaw(Law):
             *self.columns(), theta, loss_error=2 * EPS, mass_error=4 * EPS, missing=self.mass_at_infinity
         )
 
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        if not self.points:
+            return np.full(t.shape, -np.inf), np.zeros(t.shape)
+        moment, flat = self.log_moment(t), np.atleast_1d(t).ravel()
+        return moment, self._nodes().log_moment_error(flat, np.ravel(moment)).reshape(t.shape)
+
     def _nodes(self) -> LossNodes:
         loss, mass = self.columns()
         log_mass, infinite = np.log(mass), self.mass_at_infinity

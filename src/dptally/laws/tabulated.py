@@ -49,6 +49,9 @@ class ProfileLaw(Law):
     def log_moment(self, t: Numbers) -> Numbers:
         return self.table.log_moment(t)
 
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        return self.table.log_moment_and_error(t)
+
     @property
     def has_all_mass(self) -> bool:
         return self.table.has_all_mass
