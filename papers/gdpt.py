@@ -323,7 +323,8 @@ def appendix_e() -> Exhibit:
         box = gdp.measure(m).mu
         numbers[f"rate.{rate:g}"] = box.upper
         rows.append((f"Laplace, Delta/b = 2, sampled at {rate:g}", str(box)))
-    label(left, "E.1: Laplace noise needs less than pure DP", "epsilon", "mu")
+    left.set_xlim(-0.1, 3.3)
+    label(left, "E.1: Laplace noise needs less than pure DP", "epsilon", "mu", at=("upper right", 1.0, 1.0))
     label(right, "E.2: Laplace, Delta/b = 2, on samples", "epsilon", "mu")
     return Exhibit(
         "gdpt-appendix-e",
