@@ -55,6 +55,29 @@ bench: .venv-bench/dptally/.ready
 bench-start:
 	$(PYTHON) benchmarks/bench_start.py $(BENCH)
 
+# other tools' own accountant tests against the drop-ins, and a real training run: docs/interop.md
+.PHONY: interop
+TOOLS := .venv-interop
+interop: $(TOOLS)/opacus/.ready $(TOOLS)/dp-accounting/.ready $(TOOLS)/others/.ready
+	$(TOOLS)/dp-accounting/bin/python benchmarks/interop/suites.py dp_accounting
+	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/suites.py opacus
+	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/opacus_training.py
+	$(TOOLS)/opacus/bin/python -W ignore -m pytest -q -p no:cacheprovider tests/interop
+	$(TOOLS)/others/bin/python -W ignore -m pytest -q -p no:cacheprovider tests/interop
+$(TOOLS)/opacus/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)/opacus
+	$(TOOLS)/opacus/bin/pip install --quiet 'torch>=2.6' # from PyPI it brings CUDA packages
+	$(TOOLS)/opacus/bin/pip install --quiet -e '.[cli,reports]' 'opacus>=1.6' hypothesis pytest
+	touch $@
+$(TOOLS)/dp-accounting/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)/dp-accounting
+	$(TOOLS)/dp-accounting/bin/pip install --quiet -e . 'dp-accounting>=0.6'
+	touch $@
+$(TOOLS)/others/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)/others
+	$(TOOLS)/others/bin/pip install --quiet -e '.[cli,reports]' pipeline-dp opendp 'flwr>=1.41' hypothesis pytest
+	touch $@
+
 # random plans against independent truths: `make soak SOAK='--plans 1000 --seed 7'`
 soak: $(VENV)/.dev
 	$(BIN)/python benchmarks/soak.py $(SOAK)

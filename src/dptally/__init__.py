@@ -24,6 +24,8 @@ _HOME = {
     "Unanswerable": "errors",
     "CannotCalibrate": "errors",
     "MissingExtra": "errors",
+    "EngineFailed": "errors",
+    "RefusedExpression": "errors",
     "LedgerError": "errors",
     "BudgetExceeded": "errors",
     "CannotPrice": "errors",
@@ -34,6 +36,7 @@ _HOME = {
     "ChainBroken": "errors",
     "RolledBack": "errors",
     "SchemaTooNew": "errors",
+    "TermsMismatch": "errors",
     "LedgerUnavailable": "errors",
     # mechanisms
     "Mechanism": "mechanisms",
@@ -52,6 +55,14 @@ _HOME = {
     # tools
     "calibrate": "calibration",
     "Ledger": "ledger",
+    # other tools, and the second opinion
+    "from_dp_accounting": "interop",
+    "from_opacus": "interop",
+    "check": "opinion",
+    "Verdict": "opinion",
+    "Table": "tables",
+    "Session": "tables",
+    "private": "tables",
 }
 _MODULES = (
     "accounting",
@@ -61,12 +72,15 @@ _MODULES = (
     "conversions",
     "divergences",
     "gdp",
+    "interop",
     "ledger",
     "meaning",
     "mechanisms",
     "noise",
+    "opinion",
     "release",
     "report",
+    "tables",
 )
 
 __all__ = ["__version__", *_HOME, *_MODULES]

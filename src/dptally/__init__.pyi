@@ -7,15 +7,19 @@ from dptally import calibration as calibration
 from dptally import conversions as conversions
 from dptally import divergences as divergences
 from dptally import gdp as gdp
+from dptally import interop as interop
 from dptally import ledger as ledger
 from dptally import meaning as meaning
 from dptally import mechanisms as mechanisms
 from dptally import noise as noise
+from dptally import opinion as opinion
 from dptally import release as release
 from dptally import report as report
+from dptally import tables as tables
 from dptally.answers.accountant import Accountant as Accountant
 from dptally.answers.compare import compare as compare
 from dptally.answers.convert import convert as convert
+from dptally.answers.sweep import sweep as sweep
 from dptally.calibration import calibrate as calibrate
 from dptally.errors import BudgetExceeded as BudgetExceeded
 from dptally.errors import CannotCalibrate as CannotCalibrate
@@ -23,6 +27,7 @@ from dptally.errors import CannotPrice as CannotPrice
 from dptally.errors import ChainBroken as ChainBroken
 from dptally.errors import DatasetExists as DatasetExists
 from dptally.errors import DptallyError as DptallyError
+from dptally.errors import EngineFailed as EngineFailed
 from dptally.errors import InvalidArgument as InvalidArgument
 from dptally.errors import InvalidLaw as InvalidLaw
 from dptally.errors import InvalidType as InvalidType
@@ -31,11 +36,16 @@ from dptally.errors import LedgerError as LedgerError
 from dptally.errors import LedgerUnavailable as LedgerUnavailable
 from dptally.errors import MissingExtra as MissingExtra
 from dptally.errors import NotReleasable as NotReleasable
+from dptally.errors import RefusedExpression as RefusedExpression
 from dptally.errors import RolledBack as RolledBack
 from dptally.errors import SchemaTooNew as SchemaTooNew
+from dptally.errors import TermsMismatch as TermsMismatch
 from dptally.errors import Unanswerable as Unanswerable
 from dptally.errors import UnknownDataset as UnknownDataset
+from dptally.interop.events import from_dp_accounting as from_dp_accounting
+from dptally.interop.opacus_history import from_opacus as from_opacus
 from dptally.interval import Interval as Interval
+from dptally.interval import IntervalArray as IntervalArray
 from dptally.law.adjacency import ADD_REMOVE as ADD_REMOVE
 from dptally.law.adjacency import REPLACE as REPLACE
 from dptally.law.adjacency import Adjacency as Adjacency
@@ -60,6 +70,11 @@ from dptally.mechanisms.registry import register as register
 from dptally.mechanisms.renyi_dp import RenyiDP as RenyiDP
 from dptally.mechanisms.training import dpsgd as dpsgd
 from dptally.mechanisms.zcdp import ZCDP as ZCDP
+from dptally.opinion import Verdict as Verdict
+from dptally.opinion import check as check
+from dptally.tables import Session as Session
+from dptally.tables import Table as Table
+from dptally.tables import private as private
 
 __version__: str
 __all__: list[str]

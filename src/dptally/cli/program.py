@@ -32,7 +32,10 @@ COMMANDS = {
     "explain": ("meanings", "explain", "The answer with its route, theorems, assumptions and sources."),
     "plot": ("drawings", "plot", "Pictures of a plan (PNG or SVG)."),
     "card": ("drawings", "card", "A one-page guarantee card (Markdown, HTML or JSON)."),
+    "report": ("reports", "report", "A plan in the forms that registries, NIST and papers take."),
+    "check": ("checks", "check", "A second opinion on somebody's claim."),
     "audit": ("audits", "audit", "Try to refute a claim from runs of an implementation."),
+    "release": ("releases", "release", "Answer questions about a table privately, paid from a ledger."),
     "ledger": (
         "ledger_commands",
         "group",

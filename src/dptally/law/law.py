@@ -24,6 +24,7 @@ from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Band, Characteristic, Edge, MomentTable
 from dptally.law.listed import ListedAtoms
 from dptally.law.spread import Spread
+from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]  # float64 in, float64 out; complex128 in, complex128 out
@@ -171,6 +172,17 @@ class Law(ABC):
         """The part of the law between two soft edges (None: no edge); None where the law cannot be cut."""
         del low, high
         return None
+
+    @property
+    def atom_error(self) -> float:
+        """Relative error that the losses and probabilities of :meth:`atoms` may have."""
+        return 64 * EPS
+
+    @property
+    def has_all_mass(self) -> bool:
+        """Whether P and Q both have all of their mass at finite losses; False where the law cannot tell."""
+        other = self.reverse()
+        return self.infinity_mass == 0 and other is not None and other.infinity_mass == 0
 
     def declared(self) -> Any:
         """The pair of finitely many outcomes that the law was rounded from (laws/pairs.py); None if there is none."""

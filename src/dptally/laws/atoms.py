@@ -77,6 +77,15 @@ class AtomicLaw(Law):
         return _columns(self.points)
 
     @property
+    def atom_error(self) -> float:
+        """The ends are neighbouring doubles."""
+        return 2 * EPS
+
+    @property
+    def has_all_mass(self) -> bool:
+        return self.mass_at_infinity == 0 and not self.reverse_mass
+
+    @property
     def mean(self) -> float:
         return self._nodes().mean if self.points else 0.0
 

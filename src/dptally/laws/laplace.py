@@ -133,6 +133,10 @@ class LaplaceLaw(Law):
         return np.minimum(0.0, np.log(bound))
 
     @property
+    def has_all_mass(self) -> bool:
+        return True
+
+    @property
     def mean(self) -> float:
         """r + exp(-r) - 1."""
         r = self.reach

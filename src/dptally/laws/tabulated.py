@@ -51,6 +51,10 @@ class ProfileLaw(Law):
         return self.table.log_moment(t)
 
     @property
+    def has_all_mass(self) -> bool:
+        return self.table.has_all_mass
+
+    @property
     def mean(self) -> float:
         return self.table.mean
 

@@ -116,6 +116,15 @@ class TwoPointLaw(Law):
         return replace(table, error=_MOMENT_ULPS * EPS * (np.abs(table.moment) + 2 * survival))
 
     @property
+    def atom_error(self) -> float:
+        """The loss lies between neighbouring doubles, the masses are good to 4 ulps."""
+        return 8 * EPS
+
+    @property
+    def has_all_mass(self) -> bool:
+        return self.infinity_mass == 0
+
+    @property
     def mean(self) -> float:
         return self.mass * self.loss * -math.expm1(-self.loss)
 

@@ -33,6 +33,17 @@ if TYPE_CHECKING:
 __all__ = ["Mechanism"]
 
 
+#: names of other libraries, and what is written here instead
+_CALLED_HERE = {
+    "get_epsilon": "epsilon(delta=...)",
+    "get_delta": "delta(epsilon=...)",
+    "get_privacy_spent": "epsilon(delta=...)",
+    "compose": "plan + mechanism, or count * mechanism",
+    "get_epsilon_for_delta": "epsilon(delta=...)",
+    "get_delta_for_epsilon": "delta(epsilon=...)",
+}
+
+
 class Mechanism(Value):
     """A frozen, hashable value that says what was run. ``k * m`` and ``m1 + m2`` compose."""
 
@@ -46,6 +57,14 @@ class Mechanism(Value):
         """The law of the privacy loss in each direction: (remove, add); one law where both are the same;
         none if nothing leaks.
         """
+
+    if not TYPE_CHECKING:  # a checker shall go on to refuse unknown names
+
+        def __getattr__(self, name: str) -> Any:
+            """Nothing: but the names of other libraries are answered with ours."""
+            hint = _CALLED_HERE.get(name)
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(f"{text}; here it is {hint}" if hint else text, name=name, obj=self)
 
     @property
     def parts(self) -> tuple[tuple[Mechanism, int], ...]:

@@ -115,7 +115,7 @@ class Declaration:
         shown = []
         for parameter in inspect.signature(self.make).parameters.values():
             default = parameter.default
-            if default is inspect.Parameter.empty:
+            if default is inspect.Parameter.empty or default is None:  # None: one of several ways to say it
                 shown.append(parameter.name)
             else:
                 shown.append(f"{parameter.name}={getattr(default, 'name', str(default)).lower()}")

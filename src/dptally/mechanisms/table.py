@@ -50,7 +50,7 @@ TABLE: dict[str, Row] = {
         None,
         "dpsgd",
         (),
-        "dpsgd(noise_multiplier, sample_rate, steps, adjacency=add_remove)",
+        "dpsgd(noise_multiplier, sample_rate, steps, adjacency=add_remove, epochs, batch_size, dataset_size)",
     ),
     "PoissonSampled": Row(
         "dptally.mechanisms.poisson_sampled",

@@ -154,7 +154,9 @@ _CSS = (
     "td,th{border:1px solid var(--line);padding:.25em .6em;text-align:left;font-variant-numeric:tabular-nums}"
     "td:first-child,.number{white-space:nowrap}li,.answer{overflow-wrap:break-word}"
     ".answer{font-size:1.2em;font-weight:bold;border-left:4px solid;padding-left:.6em}"
-    "@media print{body{margin:0;font-size:11px}tr,li{break-inside:avoid}}"
+    "@page{size:A4;margin:11mm}"
+    "@media print{body{margin:0;max-width:none;padding:0;font-size:9px;line-height:1.25}h1{margin:0 0 .3em}"
+    "h2{margin:.7em 0 .2em}td,th{padding:.1em .4em}ul{margin:0}p{margin:.3em 0}tr,li{break-inside:avoid}}"
 )
 
 

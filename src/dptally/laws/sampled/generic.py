@@ -91,6 +91,15 @@ class SampledLaw(Law):
         return self.nodes(np.zeros(1), 1.0).mean
 
     @property
+    def atom_error(self) -> float:
+        """An ulp of the loss inside moves this one by at most so many of its own as the loss is long."""
+        return (64 + 4 * self._longest()) * EPS
+
+    @property
+    def has_all_mass(self) -> bool:
+        return self.inner.infinity_mass == 0 if self.side is Direction.REMOVE else self.reverse_mass == 0
+
+    @property
     def infinity_mass(self) -> float:
         return self.infinity_mass_interval.upper
 
@@ -126,6 +135,10 @@ class SampledLaw(Law):
         # a negative loss falls with the rate
         low, high = self._moved_bounds(inner.lower), self._least()._moved_bounds(inner.upper)
         return Interval(low[0], high[1])
+
+    def _longest(self) -> float:
+        ends = (self.inner.infimum, self.inner.supremum)
+        return max((abs(end) for end in ends if math.isfinite(end)), default=0.0)
 
     def _least(self) -> SampledLaw:
         return self if self.rate_lower is None else replace(self, rate=self.rate_lower, rate_lower=None)

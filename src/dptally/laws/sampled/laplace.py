@@ -78,6 +78,15 @@ class SampledReplaceLaplaceLaw(Law):
     # -- the distribution ----------------------------------------------------------------------------------
 
     @property
+    def atom_error(self) -> float:
+        """An ulp of the reach moves the largest loss by at most so many of its own as the reach is long."""
+        return (64 + 4 * self.reach) * EPS
+
+    @property
+    def has_all_mass(self) -> bool:
+        return True
+
+    @property
     def mean(self) -> float:
         return self.nodes(np.zeros(1), 1.0).mean
 
