@@ -20,7 +20,7 @@ from dptally.accounting.answer import Answer
 from dptally.accounting.moments import Asked
 from dptally.checks import Floats
 from dptally.errors import CannotCalibrate, InvalidArgument
-from dptally.numerics.rounding import down, up
+from dptally.numerics.rounding import EPS, down, up
 
 __all__ = [
     "compose",
@@ -49,23 +49,27 @@ def divergence(plan: Asked, orders: Floats) -> Floats:
     """Alpha divergence (exp((a-1) D_a) - 1)/(a (a-1)) of each order in [1, inf), the larger direction; order
     1 is KL.
 
-    Accurate to a few ulps, not rounded. inf where the divergence is infinite or the double itself overflows;
-    :func:`log_divergence` tells which.
+    Rounded up. inf where the divergence is infinite or the double itself overflows; :func:`log_divergence` tells
+    which.
     """
     with np.errstate(over="ignore"):
-        return np.exp(log_divergence(plan, orders))
+        return np.asarray(np.exp(log_divergence(plan, orders)) * (1 + 4 * EPS), dtype=np.float64)
 
 
 def log_divergence(plan: Asked, orders: Floats) -> Floats:
-    """The logarithm of :func:`divergence`, which does not overflow; -inf where the divergence is zero."""
+    """The logarithm of :func:`divergence`, rounded up, which does not overflow; -inf where the divergence is zero."""
     orders = np.asarray(orders, dtype=np.float64)
     if not np.all((orders >= 1) & (orders < np.inf)):
         raise InvalidArgument("order", "an order in [1, inf)", orders.tolist())
     rates = renyi.divergence(plan, orders)
     t = orders - 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        above = _log_expm1(t * rates) - np.log(orders) - np.log(t)
-        return np.where(t > 0, above, np.log(rates))
+        body = _log_expm1(t * rates * (1 + EPS))
+        parts = np.log(orders), np.log(t)
+        above = body - parts[0] - parts[1]
+        finite = np.where(np.isfinite(body), np.abs(body), 0.0)
+        above = above + 8 * EPS * (1 + finite + np.abs(parts[0]) + np.where(t > 0, np.abs(parts[1]), 0.0))
+        return np.where(t > 0, above, np.log(rates) + 2 * EPS)
 
 
 def _log_expm1(k: Floats) -> Floats:

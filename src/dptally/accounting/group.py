@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from dptally import checks
 from dptally.accounting import alpha as alpha_units
@@ -26,7 +27,14 @@ __all__ = [
     "pure",
     "renyi",
     "renyi_factor",
+    "stable",
 ]
+
+
+class Groupable(Protocol):
+    """A mechanism or a plan."""
+
+    def group(self, size: int) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,19 @@ def profile(plan: Asked, size: int, points: int = 256) -> list[tuple[float, floa
         if not found or group.delta < found[-1][1]:
             found.append((group.value, group.delta))
     return found
+
+
+def stable(plan: Groupable, c: int) -> Any:
+    """A c-stable transformation of the data before the plan: one record becomes at most ``c``, so it is plan.group(c).
+
+    g is c-stable if neighbours A, B have g(A), g(B) at distance at most c  [McSherry 2009; Mironov 2017, Sec. III.B,
+    whose wording is reversed].
+
+    >>> from dptally import PureDP
+    >>> stable(PureDP(0.5), 2)
+    PureDP(epsilon=1.0)
+    """
+    return plan.group(checks.count("c", c, 1))
 
 
 def concentrated(rho: float, size: int) -> GroupGuarantee:

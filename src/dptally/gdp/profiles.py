@@ -27,7 +27,7 @@ from dptally.mechanisms import Profile
 from dptally.numerics.exact import quotient
 from dptally.numerics.rounding import EPS, down, up
 
-__all__ = ["envelope", "icea", "laplace", "naive", "noisy_sgd", "refined"]
+__all__ = ["envelope", "icea", "laplace", "naive", "noisy_sgd", "refined", "root_log"]
 
 _FARTHEST = 64.0  # a guarantee beyond says nothing about smaller epsilons: 1 - s (1 + e^eps) is 1 to rounding
 _ROUNDING = 16 * EPS
@@ -142,6 +142,15 @@ def laplace(scale: float, sensitivity: float = 1.0) -> Curve:
     scale, sensitivity = checks.positive("scale", scale), checks.positive("sensitivity", sensitivity)
     reach = quotient(sensitivity, scale)[1]
     return Curve(lambda e: up(-math.expm1(0.5 * (e - reach)), 2), f"Laplace {reach:.6g}", zero_from=reach, convex=True)
+
+
+def root_log(a: float, b: float, sigma: float) -> Curve:
+    """The naive curve of sigma = (A / eps) sqrt(log(B / delta)), whatever it stands for: see :func:`noisy_sgd`.
+
+    >>> root_log(2.0, 1.0, 2.0).delta(1.0) == noisy_sgd(2.0, 1.0, 2.0).delta(1.0)
+    True
+    """
+    return replace(noisy_sgd(a, b, sigma), name=f"sigma = {a:g}/eps sqrt(log({b:g}/delta))")
 
 
 def noisy_sgd(a: float, b: float, sigma: float) -> Curve:

@@ -1,5 +1,7 @@
 """Mechanisms that run on data: each returns the value with the mechanism that accounts for it."""
 
+from dptally.release.accuracy import ModeAccuracy as ModeAccuracy
+from dptally.release.accuracy import mode_accuracy as mode_accuracy
 from dptally.release.answer import answer as answer
 from dptally.release.column import DROP as DROP
 from dptally.release.count import count as count
