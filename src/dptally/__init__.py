@@ -28,6 +28,7 @@ _HOME = {
     "UnknownDataset": "errors",
     "DatasetExists": "errors",
     "KeyReused": "errors",
+    "TermsMismatch": "errors",
     "NotReleasable": "errors",
     "ChainBroken": "errors",
     "RolledBack": "errors",
