@@ -38,7 +38,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import dptally as dp
 import truth
-from dptally.accounting.certified import binomial, engine, few_steps, inversion, lattice, smoothing
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import smoothed as smoothing
+from dptally.accounting.certified.lattice import binomial
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice import decisive as few_steps
+from dptally.accounting.certified.route import bounds_at
+from dptally.accounting.certified.routes import ROUTES
 from dptally.law import Composition
 from dptally.law.adjacency import Direction
 from dptally.laws.gaussian import GaussianLaw
@@ -47,6 +54,7 @@ from truth import stored
 from truth.balls import precision
 from truth.discrete import discrete_gaussian_delta
 from truth.losses import LaplaceLoss, Loss, SampledReplaceLoss
+from walking import profiles_near
 
 Draw = random.Random
 STATE = Path(__file__).resolve().parent.parent / "build" / "soak.json"
@@ -270,10 +278,10 @@ def jump_sums(draw: Draw) -> Result:
     built = epsilon * draw.uniform(0.9, 1.05)
     results = [
         bounded((low, high), tuple(exact), f"{route.name} built at {built!r}: {text}")
-        for route in engine._ROUTES
+        for route in ROUTES
         if "lattice" not in route.name
-        for found in engine._tried(route.profiles(composition, built))
-        for low, high, _ in [engine._asked(found, epsilon)]
+        for found in profiles_near(route, composition, built)
+        for low, high, _ in [bounds_at(found, epsilon)]
     ]
     return min(results, key=lambda r: bool(r.inside), default=Result(None, text, math.nan))
 

@@ -23,9 +23,10 @@ from dptally.answers.convert import convert
 from dptally.answers.explain import explain
 from dptally.conversions import EDGES
 from dptally.conversions.renyi import renyi_to_approx
+from dptally.divergences import densities, inequalities
+from dptally.divergences import finite as divergences
 from dptally.errors import CannotCalibrate, InvalidArgument, Unanswerable
 from dptally.interval import Interval
-from dptally.law import densities, divergences, inequalities
 from dptally.meaning import attacks, bayes, outcomes
 from dptally.mechanisms import (
     ZCDP,

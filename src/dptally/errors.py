@@ -4,6 +4,7 @@ DptallyError
 ├── InvalidArgument (ValueError)      an argument is out of its domain; nothing was computed
 │   ├── InvalidType (TypeError too)   an argument is of the wrong type or shape
 │   └── RefusedExpression             a text in SQL holds what no private query may; says where and why
+├── InvalidLaw (ValueError)           a law of a privacy loss contradicts itself; says where
 ├── Unanswerable (ValueError)         what is known does not answer the question; says the nearest one
 ├── CannotCalibrate (ValueError)      no parameter value meets the target
 ├── MissingExtra (ImportError)        an optional dependency is needed; says what to install
@@ -33,6 +34,7 @@ __all__ = [
     "DptallyError",
     "EngineFailed",
     "InvalidArgument",
+    "InvalidLaw",
     "InvalidType",
     "KeyReused",
     "LedgerError",
@@ -73,6 +75,18 @@ class InvalidType(InvalidArgument, TypeError):
     """An argument has the wrong type or shape. Nothing was computed."""
 
 
+class InvalidLaw(DptallyError, ValueError):
+    """What a law says of itself does not fit together, so no answer from it would be sound. Nothing was computed."""
+
+    def __init__(self, law: str, failures: tuple[str, ...]) -> None:
+        self.law = law
+        self.failures = failures
+        super().__init__(f"{law} is not the law of a privacy loss: {'; '.join(failures)}. Nothing was computed")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.law, self.failures)
+
+
 class Unanswerable(DptallyError, ValueError):
     """What is known does not determine the answer; the text gives the reason and the nearest question."""
 
@@ -84,10 +98,11 @@ class CannotCalibrate(DptallyError, ValueError):
 class MissingExtra(DptallyError, ImportError):
     """An optional dependency is missing; the text says what to install."""
 
-    def __init__(self, package: str, extra: str) -> None:
+    def __init__(self, package: str, extra: str = "") -> None:
         self.package = package
         self.extra = extra
-        super().__init__(f"{package} is not installed; write: pip install 'dptally[{extra}]'")
+        wanted = f"'dptally[{extra}]'" if extra else package  # without an extra: the other tool itself
+        super().__init__(f"{package} is not installed; write: pip install {wanted}")
 
 
 class RefusedExpression(InvalidArgument):

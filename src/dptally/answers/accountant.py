@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 from dptally import checks
+from dptally.documents import read_json
 from dptally.errors import BudgetExceeded, InvalidArgument, InvalidType
 from dptally.interval import Interval
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.composed import MOST_COPIES, Composed
-from dptally.mechanisms.json import LONGEST, check_depth, from_json, to_json
+from dptally.mechanisms.json import LONGEST, from_json, to_json
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.training import dpsgd
 
@@ -216,6 +217,18 @@ class Accountant:
     def delta(self, epsilon: float) -> float:
         return self.plan.delta(epsilon)
 
+    def log(self, delta: float) -> dict[str, float]:
+        """What a training log wants to know, flat: the row of a CSV file (``csv.DictWriter``), the scalars of
+        TensorBoard (``writer.add_scalar(tag, value, step)`` for each item), the argument of ``wandb.log``.
+
+        >>> sorted(Accountant().log(delta=1e-5))
+        ['privacy/delta', 'privacy/epsilon', 'privacy/epsilon_lower', 'privacy/steps']
+        """
+        box = self.epsilon_interval(delta)
+        steps = float(sum(count for _, count in self.history))
+        ends = {"privacy/epsilon": box.upper, "privacy/epsilon_lower": box.lower}
+        return {"privacy/steps": steps, **ends, "privacy/delta": float(delta)}
+
     @property
     def history(self) -> tuple[tuple[Mechanism, int], ...]:
         """(mechanism, count) pairs in canonical order."""
@@ -256,11 +269,7 @@ class Accountant:
 
 def _with_budget(text: str) -> dict[str, Any] | None:
     """The outer object of an accountant with a budget; None for a bare plan, which ``from_json`` reads."""
-    if not isinstance(text, str) or len(text) > LONGEST or '"budget"' not in text:
+    if not isinstance(text, str) or '"budget"' not in text:
         return None
-    check_depth(text)
-    try:
-        state = json.loads(text)
-    except ValueError:
-        return None
+    state = read_json(text, "text", longest=LONGEST)
     return state if isinstance(state, dict) and set(state) == {"budget", "delta", "plan"} else None

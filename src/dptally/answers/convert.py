@@ -17,6 +17,7 @@ from dptally.law import Composition
 from dptally.mechanisms.alpha_dp import AlphaDP
 from dptally.mechanisms.approx_dp import ApproxDP
 from dptally.mechanisms.gaussian_dp import GaussianDP
+from dptally.mechanisms.later import later
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.pure_dp import PureDP
 from dptally.mechanisms.renyi_dp import RenyiDP
@@ -51,11 +52,13 @@ def convert(
     epsilon: float | None = None,
     order: float | Sequence[float] | None = None,
 ) -> Mechanism:
-    """The strongest guarantee of another definition that this one implies, rounded to the safe side.
+    """The strongest guarantee of another definition that is known to follow, rounded to the safe side.
 
     ``to`` is "pure", "approx" (say ``delta`` or ``epsilon``), "renyi" or "alpha" (say ``order``), "zcdp" or
-    "gaussian". The edges and their theorems are ``dptally.conversions.EDGES``; a plan is converted whole.
-    What does not follow is refused with the reason.
+    "gaussian" (where no closed form is exact mu is measured, see ``dp.gdp.measure``). The edges and their theorems
+    are ``dptally.conversions.EDGES``, which says where they are the best possible; a plan is converted whole.
+    What does not follow is refused with the reason. Of several orders those without a finite divergence are left
+    out (Gaussian noise has none of order inf), unless none is left.
 
     >>> convert(PureDP(0.5), to="zcdp").rho() < 0.125
     True
@@ -71,8 +74,7 @@ def convert(
         if to == "approx":
             return _approx(guarantee, delta, epsilon)
         if to == "renyi":
-            orders = np.atleast_1d(checks.reals("order", order))
-            return RenyiDP(tuple(orders.tolist()), tuple(_renyi(guarantee, float(a)) for a in orders.ravel()))
+            return _renyi_curve(guarantee, np.atleast_1d(checks.reals("order", order)).ravel().tolist())
         if to == "alpha":
             single = checks.finite("order", order)
             return AlphaDP(single, renyi_to_alpha(single, _renyi(guarantee, single)))
@@ -80,7 +82,7 @@ def convert(
             return PureDP(pure.epsilon(guarantee.directions()).value)
         if to == "zcdp":
             return ZCDP(_bounded(concentrated.rho, guarantee, "zero-concentrated DP for any rho"))
-        return GaussianDP(_bounded(gaussian.mu, guarantee, "known to be Gaussian DP for any mu"))
+        return GaussianDP(_mu(guarantee))
     except Unanswerable as refusal:
         raise Unanswerable(f"{refusal}; {_what_works(guarantee, to)}") from None
 
@@ -134,6 +136,38 @@ def _renyi(guarantee: Mechanism, order: float) -> float:
     if not math.isfinite(found):
         raise Unanswerable(f"the Renyi divergence of order {order!r} is not known to be finite")
     return up(found, 2) if found > 0 else 0.0
+
+
+def _renyi_curve(guarantee: Mechanism, orders: list[float]) -> RenyiDP:
+    """One order must have a finite divergence; of several those without are left out, if any is left."""
+    found: list[tuple[float, float]] = []
+    refusal = None
+    for order in orders:
+        try:
+            found.append((order, _renyi(guarantee, order)))
+        except Unanswerable as error:
+            refusal = error
+    if refusal is not None and not found:
+        raise refusal
+    return RenyiDP(tuple(order for order, _ in found), tuple(epsilon for _, epsilon in found))
+
+
+def _mu(guarantee: Mechanism) -> float:
+    """The closed form of one step, or of Gaussian noise alone, is exact; anything else is measured."""
+    directions = guarantee.directions()
+    known = gaussian.mu(directions)
+    exact = all(c.steps <= 1 for c in directions) and len(directions) == 1 and math.isfinite(known)
+    if exact and all(composition.determined for composition in directions):
+        return known
+    try:
+        measured = float(later("measure")(guarantee).mu.upper)
+    except Unanswerable as refusal:
+        if math.isinf(known):
+            raise Unanswerable(f"{guarantee!r} is not known to be Gaussian DP for any mu ({refusal})") from None
+        return known
+    if math.isinf(min(known, measured)):
+        raise Unanswerable(f"{guarantee!r} is not known to be Gaussian DP for any mu")
+    return min(known, measured)
 
 
 def _bounded(question: Callable[[Sequence[Composition]], float], guarantee: Mechanism, what: str) -> float:

@@ -92,6 +92,6 @@ def explain(plan: Mechanism, delta: float) -> Explanation:
     delta = checks.probability("delta", delta)
     if not isinstance(plan, Mechanism):
         raise InvalidType("plan", "a mechanism or a composition of mechanisms", plan)
-    parts = tuple((repr(m), n, "; ".join({law.theorem: 0 for law in m.laws()})) for m, n in plan.parts)
-    found = facts(plan.directions(), delta, sum(n for m, n in plan.parts if m.laws()))
+    parts = tuple((repr(m), n, "; ".join(m.theorems())) for m, n in plan.parts)
+    found = facts(plan.directions(), delta, sum(n for m, n in plan.parts if m.laws()), plan.theorems())
     return Explanation(plan, found, parts, tuple(assumptions(plan)))

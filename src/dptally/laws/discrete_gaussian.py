@@ -12,25 +12,23 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.errors import Unanswerable
 from dptally.law import Law
-from dptally.law.characteristic import MomentTable
+from dptally.law.characteristic import Characteristic, MomentTable, NodeCharacteristic
 from dptally.law.law import Numbers
+from dptally.law.listed import ListedAtoms
+from dptally.numerics.doubled import two_product
 from dptally.numerics.exact import between
 from dptally.numerics.logspace import log1p, widened
 from dptally.numerics.normal import log_gaussian_delta, mirrored
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, SMALLEST
 from dptally.numerics.special import ndtr
 
 __all__ = ["ATOM_FLOOR", "DiscreteGaussianLaw"]
 
 ATOM_FLOOR = 1e-40  #: atoms() lists the atoms of at least this probability
-
-
 _MOST_TERMS = 1_000_000  # of a sum; beyond, the profile is bracketed by the integral
-
-
 _MOMENT_ULPS = 64.0
-
-
+_DEPTH, _MOST_LISTED = 690.0, 1 << 12  # nats and atoms of the list with bounds
+_LEAST_SIGMA, _MOST_SIGMA = 1e-3, 1e3  # between these the atoms serve as nodes of contours
 _DIRECT = 0.5  # sigma below which theta sums are summed as they stand, above by Poisson summation
 
 
@@ -49,6 +47,7 @@ class DiscreteGaussianLaw(Law):
     sigma: float
     shift: int
     theorem: ClassVar[str] = "Canonne, Kamath, Steinke 2020, Def. 1, Thm. 4 and Prop. 7"
+    has_characteristic: ClassVar[bool] = True
 
     # -- the log-moment --------------------------------------------------------------------------------------
 
@@ -103,6 +102,44 @@ class DiscreteGaussianLaw(Law):
     def moment_table(self, theta: Floats) -> MomentTable:
         table = Law.moment_table(self, theta)
         return replace(table, error=_MOMENT_ULPS * EPS * table.moment)
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+        """Atoms as nodes: tilted by theta the noise is discrete Gaussian about -theta s, whatever u is.
+
+        With theta s = w + f, w an integer and |f| <= 1/2 formed exactly, k = j - w has the tilted weight
+        exp(-(j + f)^2 / (2 sigma^2)) and the loss s (s + 2w) / (2 sigma^2) - j s / sigma^2. Beyond |j + f| = r at most
+        2 exp(-r^2 / (2 sigma^2)) / (1 - exp(-r / sigma^2)) is left out (a geometric series).
+        """
+        del reach
+        sigma, s = self.sigma, float(self.shift)
+        if not (_LEAST_SIGMA <= sigma <= _MOST_SIGMA and theta * s < 2.0**50 and s < 2.0**50):
+            return None
+        product, low = two_product(np.array(theta), np.array(s))
+        whole = float(np.round(product))
+        rest = (float(product) - whole) + float(low)
+        limit = sigma * math.sqrt(2 * (8.0 - log_tolerance)) + 2.0
+        j = np.arange(-math.ceil(limit), math.ceil(limit) + 1, dtype=np.float64)
+        exponent = -0.5 * ((j + rest) / sigma) ** 2
+        top = float(exponent.max())
+        weights = np.exp(exponent - top)
+        total = float(weights.sum())
+        beyond = limit - 1.0  # every j that is left out is further from the centre
+        outside = 2 * math.exp(min(0.0, -0.5 * (beyond / sigma) ** 2 - top)) / -math.expm1(-beyond / sigma**2) / total
+        moment = float(self.log_moment(np.array([theta]))[0])
+        return NodeCharacteristic(
+            losses=-(s / sigma**2) * j,
+            weights=weights / total,
+            loss_error=4 * EPS * (s / sigma**2) * np.abs(j),
+            weight_error=EPS * (16 + 8 * np.abs(exponent) + 2 * (np.abs(j) + 1) / sigma**2),
+            defect=2.2 * outside,
+            log_moment=moment,
+            log_moment_error=_MOMENT_ULPS * EPS * moment,
+            centre=0.5 * s * (s + 2 * whole) / sigma**2,
+        )
+
+    @property
+    def has_all_mass(self) -> bool:
+        return True
 
     @property
     def mean(self) -> float:
@@ -227,6 +264,23 @@ class DiscreteGaussianLaw(Law):
         losses = 0.5 * self.shift * (self.shift - 2 * k) / self.sigma**2
         masses = np.exp(-0.5 * (k / self.sigma) ** 2 - self._log_theta())
         return tuple(zip(losses.tolist(), masses.tolist(), strict=True))
+
+    def listed_atoms(self) -> ListedAtoms | None:
+        """Down to e^-690 of the largest; a geometric series bounds the rest."""
+        sigma, s = self.sigma, float(self.shift)
+        last = math.ceil(sigma * math.sqrt(2 * _DEPTH)) + 1
+        if not (sigma >= _LEAST_SIGMA and last <= _MOST_LISTED):
+            return None
+        k = np.arange(-last, last + 1, dtype=np.float64)
+        exponent, log_theta = -0.5 * (k / sigma) ** 2, self._log_theta()
+        with np.errstate(under="ignore"):
+            mass = np.exp(exponent - log_theta)
+        error = EPS * (16 + 6 * np.abs(exponent) + 8 * abs(log_theta))
+        loss = 0.5 * s * (s - 2 * k) / sigma**2
+        blur = 4 * EPS * np.abs(loss)
+        log_missed = math.log(2.0) - 0.5 * (last / sigma) ** 2 * (1 - 8 * EPS) - math.log(-math.expm1(-last / sigma**2))
+        least = np.where(mass > 1e-300, mass * (1 - error), 0.0)  # below, doubles lose their digits
+        return ListedAtoms(loss - blur, loss + blur, least, mass * (1 + error) + SMALLEST, log_missed + 8 * EPS)
 
     def closed_rho(self) -> float | None:
         """s^2 / (2 sigma^2), rounded up: theta(y) <= theta(0), with equality at 0.  [Canonne, Kamath,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
 from dptally.checks import Floats
 from dptally.errors import Unanswerable
+from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
+from dptally.law.listed import ListedAtoms
+from dptally.laws.pairs import Pair
 from dptally.laws.quadrature.tilted import tilted_nodes
 from dptally.numerics.doubled import two_product
 from dptally.numerics.logspace import (
@@ -48,14 +51,16 @@ class DiscreteLaplaceLaw(Law):
 
         exp K = e^{s a} (1 - w (1 - e^{-s d}) / (1 - e^{-d})),    w = r (1 - e^{-2a}) / (1 + r).
 
-    The exact x lies between ``step_lower`` and ``step``, the exact s x is at most ``reach``; log_profile
-    holds for them.
+    The exact x lies between ``step_lower`` and ``step``, the exact s x between ``reach_lower`` and ``reach``;
+    log_profile holds for them. ``pair`` is what was declared.
     """
 
     shift: int
     step: float
     step_lower: float
     reach: float
+    reach_lower: float
+    pair: Pair | None = field(default=None, repr=False)
     has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = (
         "Ghosh, Roughgarden, Sundararajan 2009, Sec. 2 (the mechanism); its loss by direct computation"
@@ -99,6 +104,10 @@ class DiscreteLaplaceLaw(Law):
         return replace(table, error=_MOMENT_ULPS * EPS * table.moment)
 
     @property
+    def has_all_mass(self) -> bool:
+        return True
+
+    @property
     def mean(self) -> float:
         """s x - x/sinh(x) (1 - e^{-s x}) = (s x - 1 + e^{-s x}) + (1 - x/sinh(x)) (1 - e^{-s x})."""
         x, reach = self.step, self.reach
@@ -114,6 +123,22 @@ class DiscreteLaplaceLaw(Law):
     @property
     def infimum(self) -> float:
         return -self.reach
+
+    @property
+    def supremum_interval(self) -> Interval:
+        return Interval(self.reach_lower, self.reach)
+
+    @property
+    def infimum_interval(self) -> Interval:
+        return Interval(-self.reach, -self.reach_lower)
+
+    def listed_atoms(self) -> ListedAtoms | None:
+        from dptally.laws.atoms import atoms_of_pair
+
+        return atoms_of_pair(self.pair)
+
+    def declared(self) -> Pair | None:
+        return self.pair
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """The best event is {k <= j}:  delta = max over 0 <= j < s of 1 - (r^{j+1} + e^eps r^{s-j})/(1 +

@@ -9,7 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from dptally.checks import Floats
+from dptally.interval import Interval
 from dptally.law import Law
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, Complexes, MomentTable
 from dptally.law.law import Numbers
 from dptally.laws.quadrature.tilted import exponential_rule, tilted_nodes
@@ -79,6 +81,11 @@ class LaplaceLaw(Law):
     has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = "Mironov 2017, Prop. 6; Balle, Barthe, Gaboardi 2018, Thm. 3 (profile)"
 
+    def ball(self, count: int) -> BallLoss | None:
+        from dptally.laws.ball.losses import LaplaceBall
+
+        return LaplaceBall(self.reach, self.reach_lower, count)
+
     def log_moment(self, t: Numbers) -> Numbers:
         t = np.asarray(t)
         t = np.where(t.real < -0.5, -1.0 - t, t)  # both directions have one law: K(t) = K(-1 - t)
@@ -126,6 +133,10 @@ class LaplaceLaw(Law):
         return np.minimum(0.0, np.log(bound))
 
     @property
+    def has_all_mass(self) -> bool:
+        return True
+
+    @property
     def mean(self) -> float:
         """r + exp(-r) - 1."""
         r = self.reach
@@ -138,6 +149,14 @@ class LaplaceLaw(Law):
     @property
     def infimum(self) -> float:
         return -self.reach
+
+    @property
+    def supremum_interval(self) -> Interval:
+        return Interval(self.reach_lower, self.reach)
+
+    @property
+    def infimum_interval(self) -> Interval:
+        return Interval(-self.reach, -self.reach_lower)
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """log(1 - exp((eps - r)/2)) for |eps| < r, log(1 - exp(eps)) below, -inf above: increasing in r, so

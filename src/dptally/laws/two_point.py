@@ -5,21 +5,28 @@ response.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from dptally.checks import Floats
+from dptally.interval import Interval
 from dptally.law import Law
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
+from dptally.law.listed import ListedAtoms
+from dptally.laws.pairs import Guarantee, Pair
 from dptally.laws.quadrature.tilted import tilted_nodes
+from dptally.numerics.decimals import around, sixty_digits
 from dptally.numerics.logspace import log1mexp, log1p, widened
 from dptally.numerics.normal import gaussian_mu_of_pure
 from dptally.numerics.rounding import EPS, up
 
-__all__ = ["TwoPointLaw"]
+__all__ = ["TwoPointLaw", "two_point_law"]
 
 _MOMENT_ULPS = 64.0
 
@@ -33,7 +40,7 @@ class TwoPointLaw(Law):
     e^{-(1+t) l}), because w e^{t l} + w e^{-l} e^{-t l} + zero is that sum; nothing cancels in it.
 
     The exact l lies between ``loss_lower`` and ``loss``; ``mass`` and ``zero`` are within 4 ulps,
-    ``infinity_mass`` is exact.
+    ``infinity_mass`` is exact. ``pair`` is what was declared.
     """
 
     loss: float
@@ -41,6 +48,7 @@ class TwoPointLaw(Law):
     mass: float
     zero: float = 0.0
     infinity_mass: float = 0.0
+    pair: Pair | None = field(default=None, repr=False)
     has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = "Kairouz, Oh, Viswanath 2015, Thm. 3.1 and 3.3; Dong, Roth, Su 2022, Prop. 2.5"
 
@@ -64,7 +72,24 @@ class TwoPointLaw(Law):
     @classmethod
     def of_guarantee(cls, epsilon: float, delta: float = 0.0) -> TwoPointLaw:
         """The pair that dominates every (epsilon, delta)-DP mechanism."""
-        return cls(epsilon, epsilon, (1.0 - delta) / (1.0 + math.exp(-epsilon)), 0.0, delta)
+        pair = Guarantee(Fraction(epsilon), Fraction(delta))
+        law = two_point_law(pair)
+        if law is None or epsilon == 0:  # e^-epsilon is no number, or there are no two points
+            return cls(epsilon, epsilon, (1.0 - delta) / (1.0 + math.exp(-epsilon)), 0.0, delta, pair)
+        return replace(law, loss=epsilon, loss_lower=epsilon)
+
+    def listed_atoms(self) -> ListedAtoms | None:
+        from dptally.laws.atoms import atoms_of_pair
+
+        return atoms_of_pair(self.pair)
+
+    def declared(self) -> Pair | None:
+        return self.pair
+
+    def ball(self, count: int) -> BallLoss | None:
+        from dptally.laws.ball.losses import TwoPointBall
+
+        return TwoPointBall(self.loss, self.loss_lower, self.zero, self.infinity_mass, count)
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = np.asarray(t)
@@ -91,6 +116,15 @@ class TwoPointLaw(Law):
         return replace(table, error=_MOMENT_ULPS * EPS * (np.abs(table.moment) + 2 * survival))
 
     @property
+    def atom_error(self) -> float:
+        """The loss lies between neighbouring doubles, the masses are good to 4 ulps."""
+        return 8 * EPS
+
+    @property
+    def has_all_mass(self) -> bool:
+        return self.infinity_mass == 0
+
+    @property
     def mean(self) -> float:
         return self.mass * self.loss * -math.expm1(-self.loss)
 
@@ -101,6 +135,14 @@ class TwoPointLaw(Law):
     @property
     def infimum(self) -> float:
         return -self.loss
+
+    @property
+    def supremum_interval(self) -> Interval:
+        return Interval(self.loss_lower, self.loss)
+
+    @property
+    def infimum_interval(self) -> Interval:
+        return Interval(-self.loss, -self.loss_lower)
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """w (1 - e^{eps - l}) for 0 <= eps < l, plus zero (1 - e^eps) for -l < eps < 0; (1 - infinity)(1 -
@@ -144,3 +186,16 @@ class TwoPointLaw(Law):
     def gaussian_mu(self) -> float:
         """-2 Phi^{-1}(1/(1 + e^l)): every l-DP mechanism is that much Gaussian-DP.  [GDPT paper, Thm. 5.1]"""
         return gaussian_mu_of_pure(self.loss) if self.infinity_mass == 0 else math.inf
+
+
+@lru_cache(maxsize=256)
+def two_point_law(pair: Pair) -> TwoPointLaw | None:
+    """The law of a pair of opposite losses, and perhaps zero, rounded from sixty digits; None where it has none."""
+    outcomes = pair.outcomes()
+    if outcomes is None or not outcomes.rows:
+        return None
+    top = outcomes.rows[-1]
+    with sixty_digits():
+        lower, upper = around(top.loss)
+        zero = sum((float(row.p) for row in outcomes.rows[:-1] if not row.excess), 0.0)
+        return TwoPointLaw(upper, lower, float(top.p), zero, float(outcomes.only_p[1]), pair)

@@ -42,8 +42,9 @@ from dptally.ledger.entries import (
     stamp,
     state_of,
 )
-from dptally.ledger.journal import Journal, find_keys, load_books, save_books, settlements
+from dptally.ledger.journal import Journal, find_keys, settlements
 from dptally.ledger.names import alike
+from dptally.ledger.reading import read_object
 from dptally.ledger.schema import accounts, entries
 from dptally.ledger.stated import check_plan
 from dptally.ledger.status import exceeded
@@ -135,7 +136,7 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
     fresh = {one.key: one for one in reversed(asked) if one.key not in found}
     analysts = {one.request.by for one in fresh.values()}
     places = {(one.request.partition, one.request.part) for one in fresh.values()}
-    before = load_books(connection, dataset, terms, analysts, places)
+    before = journal.load(analysts, places)
     books = copy.deepcopy(before)
     at = now()
     bodies: list[tuple[str, str]] = []
@@ -146,8 +147,8 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
             body = spend_body(one.request, one.plan_json, dataset, journal.length + len(bodies) + 1, one.call, cost, at)
             bodies.append((one.key, body))
     if bodies:
+        journal.save(before, books)
         hashes = journal.append([("spend", key, None, body) for key, body in bodies])
-        save_books(connection, dataset, before, books)
         found |= {key: (json.loads(body), digest) for (key, body), digest in zip(bodies, hashes, strict=True)}
     return _answers(connection, dataset, terms, asked, found)
 
@@ -267,9 +268,9 @@ class _Settling:
             question = {"dataset": dataset, "numbers": list(numbers[start : start + 400])}
             for seq, settles, body in connection.execute(_ENDINGS, question):
                 if settles is None:
-                    settling.calls[seq] = json.loads(body).get("call", "")
+                    settling.calls[seq] = read_object(body).get("call", "")
                 else:
-                    settling.ends[settles] = json.loads(body)
+                    settling.ends[settles] = read_object(body)
         return settling
 
     def check_charged(self, entry: Entry) -> None:
@@ -283,7 +284,7 @@ class _Settling:
             late = f"the reservation of entry {entry.number} of dataset {entry.dataset!r} expired at {entry.expires}"
             state, value = "burnt", None
         number = self.journal.length + len(self.rows) + 1
-        body = settle_body(entry.dataset, number, entry.number, state, value, at, call)
+        body = settle_body(entry.dataset, number, entry.number, state, value, at, call, entry.by)
         self.rows.append(("settle", None, entry.number, body))
         return late
 

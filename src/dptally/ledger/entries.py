@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.ledger.chain import canonical
 from dptally.ledger.names import identifier, name, prose
+from dptally.ledger.pricing import check_work
 from dptally.ledger.terms import amount_from_json, amount_to_json
 from dptally.ledger.units import Amount
 from dptally.mechanisms.json import from_json, to_json
@@ -20,6 +22,8 @@ from dptally.mechanisms.mechanism import Mechanism
 __all__ = ["Entry", "Request", "State", "name", "prose", "settle_body", "spend_body"]
 
 State = Literal["reserved", "released", "burnt"]
+
+MOST_LABELS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Request:
     def __post_init__(self) -> None:
         if not isinstance(self.plan, Mechanism):
             raise InvalidType("plan", "a mechanism or a sum of mechanisms, such as 10 * Gaussian(sigma=40)", self.plan)
+        check_work(self.plan)
         prose("by", self.by)
         if self.by:
             object.__setattr__(self, "by", identifier("by", self.by))
@@ -48,7 +53,10 @@ class Request:
             object.__setattr__(self, "key", name("key", self.key))
         if isinstance(self.labels, (str, bytes)) or not isinstance(self.labels, Iterable):
             raise InvalidType("labels", "a sequence of texts", self.labels)
-        object.__setattr__(self, "labels", tuple(sorted({name("labels", label) for label in self.labels})))
+        labels = {name("labels", label) for label in itertools.islice(self.labels, MOST_LABELS + 1)}
+        if len(labels) > MOST_LABELS:
+            raise InvalidArgument("labels", f"at most {MOST_LABELS}", f"{MOST_LABELS + 1} or more")
+        object.__setattr__(self, "labels", tuple(sorted(labels)))
         prose("partition", self.partition)
         prose("part", self.part)
         if bool(self.partition) != bool(self.part):
@@ -129,9 +137,9 @@ def spend_body(
     )
 
 
-def settle_body(dataset: str, number: int, of: int, state: State, value: Any, at: datetime, call: str) -> str:
+def settle_body(dataset: str, number: int, of: int, state: State, value: Any, at: datetime, call: str, by: str) -> str:
     """``call`` tells the transaction that settled from every other attempt to settle the same spend."""
-    body = {"at": stamp(at), "call": call, "dataset": dataset, "of": of, "seq": number, "state": state}
+    body = {"at": stamp(at), "by": by, "call": call, "dataset": dataset, "of": of, "seq": number, "state": state}
     body["type"] = "settle"
     if value is not None:
         body["value"] = value

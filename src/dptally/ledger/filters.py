@@ -103,13 +103,16 @@ class Filter(ABC):
         [Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016]; docs/ledger.md has the filter's proof.
         """
         steady = Composed.of((part, n) for part, n in plan.parts if not _fails(part))
-        prices, failure = [self.price(steady, ())[0][0]] if steady.parts else [Fraction(0)], Fraction(0)
+        prices: list[float | Fraction] = [self.price(steady, ())[0][0]] if steady.parts else []
+        failure = Fraction(0)
         for part, n in plan.parts:
             if _fails(part):
                 bound, mass = _bound_and_failure(part)
                 prices.append(n * self.price(PureDP(bound), ())[0][0] if bound < math.inf else math.inf)
                 failure += n * mass
-        return (math.inf if math.inf in prices else sum(map(Fraction, prices), Fraction(0)),), failure
+        if any(price == math.inf for price in prices):
+            return (math.inf,), failure
+        return (sum((Fraction(price) for price in prices), Fraction(0)),), failure
 
     @abstractmethod
     def odometer(self, spent: Sequence[Fraction], orders: Sequence[float], delta: float, /) -> float:
@@ -308,13 +311,21 @@ def filter_for(budget: object) -> Filter:
 
 
 def kinds_that_can_price(plan: Mechanism) -> tuple[str, ...]:
-    """The kinds of budget that could pay for the plan without a failure share."""
-    return tuple(rule.budget for rule in FILTERS.values() if _priced(lambda rule=rule: rule.price(plan, RENYI_ORDERS)))  # type: ignore[misc]
+    """The kinds of budget that could pay for the plan without a failure share, judged by one mechanism of each type
+    at two orders: advice must not cost more than the price.
+    """
+    sample = _sample(plan)
+    rules = FILTERS.values()
+    return tuple(rule.budget for rule in rules if _priced(lambda rule=rule: rule.price(sample, RENYI_ORDERS[1:3])))  # type: ignore[misc]
 
 
 def needs_failure(rule: Filter, plan: Mechanism) -> bool:
-    """Whether a budget of this kind could pay for the plan if it had a failure share."""
-    return rule.takes_failure and _priced(lambda: rule.price_failing(plan))
+    """Whether a budget of this kind could pay for the plan if it had a failure share, judged likewise."""
+    return rule.takes_failure and _priced(lambda: rule.price_failing(_sample(plan)))
+
+
+def _sample(plan: Mechanism) -> Composed:
+    return Composed.of((one, 1) for one in {type(part): part for part, _ in plan.parts}.values())
 
 
 def _priced(price: Callable[[], Prices]) -> bool:

@@ -12,26 +12,40 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from dptally import checks
-from dptally.errors import DatasetExists, InvalidArgument, InvalidType, NotReleasable
+from dptally.errors import DatasetExists, InvalidArgument, InvalidType, NotReleasable, UnknownDataset
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.ledger import composition, statement
+from dptally.ledger.backup import backup
 from dptally.ledger.books import DATASET, EVERYONE, Books
 from dptally.ledger.chain import Head, canonical, genesis
 from dptally.ledger.debit import Asked, Refused, check_request, debit, is_deferred, replayed, settle, settle_once
 from dptally.ledger.entries import Entry, Request, State, now, stamp
 from dptally.ledger.history import export, spends
-from dptally.ledger.journal import REGISTER, Journal, holder_row, load_books, read_terms, save_books
+from dptally.ledger.journal import (
+    REGISTER,
+    Journal,
+    holder_row,
+    load_books,
+    opening_buckets,
+    read_terms,
+    was_created_so,
+)
 from dptally.ledger.names import alike, identifier, name, prose
-from dptally.ledger.opening import check_head, prepare, read_head
+from dptally.ledger.opening import check_head, make_file, prepare, read_head
 from dptally.ledger.paying import PaidRelease, answered, check_paid, released
+from dptally.ledger.proofs import Consistency, Inclusion, prove_consistency, prove_inclusion
+from dptally.ledger.reading import read_whole
 from dptally.ledger.receipts import Batch, Ending, Receipt, Reservation
+from dptally.ledger.roles import grant_roles
 from dptally.ledger.schema import accounts, datasets
+from dptally.ledger.signing import Signer, check_signature
 from dptally.ledger.stated import check_plan
 from dptally.ledger.status import Status, balance, failure_balance, odometer, remaining, repeats
-from dptally.ledger.store import Store
+from dptally.ledger.store import Settlement, Store, checked_url
 from dptally.ledger.terms import ALLOWANCE, ROW, Terms, amount_from_json, amount_to_json
 from dptally.ledger.values import encoded
 from dptally.ledger.verification import Verified, verify
+from dptally.ledger.witness import Witness, witness_at
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.release.function import ReleaseFunction
 
@@ -46,7 +60,7 @@ class Ledger:
 
     >>> import dptally as dp, tempfile
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = Ledger.open(f"sqlite:///{folder.name}/budget.db")
+    >>> ledger = Ledger.open(f"sqlite:///{folder.name}/budget.db", create=True)
     >>> ledger.create("ehr-2026", budget=dp.ZCDP(0.5), delta=1e-15)
     >>> plan = 1 * dp.Gaussian(sigma=2.0)
     >>> with ledger.spend("ehr-2026", plan, by="alice", why="ward counts", key="q-17") as receipt:
@@ -58,9 +72,11 @@ class Ledger:
     >>> ledger.close(); folder.cleanup()
     """
 
-    def __init__(self, store: Store, ledger: str) -> None:
+    def __init__(self, store: Store, ledger: str, signer: Signer | None = None, witness: Witness | None = None) -> None:
         self._store = store
         self._id = ledger
+        self._signer = signer
+        self._witness = witness
         self._agreed: dict[str, Terms] = {}  # terms never change
 
     @classmethod
@@ -68,24 +84,40 @@ class Ledger:
         cls,
         url: str,
         *,
-        create: bool = True,
+        create: bool = False,
         read_only: bool = False,
         head: Head | str | None = None,
+        key: str | None = None,
+        signer: str | Path | None = None,
+        witness: str | Path | None = None,
         timeout: float = 30.0,
     ) -> Ledger:
-        """Open the ledger at a database URL, and make it if there is none.
+        """Open the ledger at a database URL. One that is not there is made only with ``create=True``, which
+        opens what is there. An empty or cut file is refused.
 
         ``head`` is what :meth:`head` gave earlier (or its JSON): a ledger that no longer contains it was
-        rolled back or replaced, and is refused. ``timeout`` is how many seconds to wait for another process's
-        lock.
+        rolled back or replaced, and is refused. With ``key``, a public key, the head must be signed by it.
+        ``signer`` is the file of a private key: heads are signed from now on. ``witness`` is a file or an
+        address that is told of every commit, and whose heads the ledger must hold. ``timeout`` is how many
+        seconds to wait for another process's lock.
         """
-        del create
         known = head if head is None or isinstance(head, Head) else Head.from_json(head)
-        store = Store(url, bool(read_only), checks.positive("timeout", timeout))
+        if key is not None:
+            if known is None:
+                raise InvalidArgument("head", "given with the key that signed it", head)
+            check_signature(known, key)
+        signing = None if signer is None else Signer(signer)
+        watching = None if witness is None else witness_at(witness)
+        checks.positive("timeout", timeout)
+        if create and read_only:
+            raise InvalidArgument("create", "left out for a ledger that is opened read-only", create)
+        if create and checked_url(url).get_backend_name() == "sqlite":
+            make_file(url, timeout)
+        store = Store(url, bool(read_only), timeout)
         try:
-            ledger = cls(store, prepare(store))
-            if known is not None:
-                store.read(lambda connection: check_head(connection, ledger._id, known))
+            ledger = cls(store, prepare(store, bool(create)), signing, watching)
+            for one in ([] if known is None else [known]) + ([] if watching is None else watching.latest()):
+                store.read(lambda connection, one=one: check_head(connection, ledger._id, one))
         except BaseException:
             store.close()
             raise
@@ -135,32 +167,43 @@ class Ledger:
         shares = {_analyst(who): terms.share(own, f"analysts[{who!r}]") for who, own in (analysts or {}).items()}
         for who in shares:
             _check_unlike("analysts", who, shares)
+        limits = {who: list(amount_to_json(cap)) for who, cap in shares.items()}
         text = canonical(terms.to_dict())
 
         def work(connection: sa.Connection) -> None:
             register = Journal.locked(connection, REGISTER)
             known = connection.execute(sa.select(datasets.c.name)).scalars().all()
             if dataset in known:
+                if was_created_so(connection, dataset, text, limits):
+                    return  # by an earlier call whose answer was lost, or by another process
                 raise DatasetExists(dataset)
             _check_unlike("dataset", dataset, known)
             body = {
                 "at": stamp(now()),
                 "name": dataset,
                 "seq": register.length + 1,
+                "shares": limits,
                 "terms": text,
                 "type": "register",
             }
             register.append([("register", None, None, canonical(body))])
-            start = {"name": dataset, "terms": text, "length": 0, "head": genesis(self._id, dataset)}
+            start = {
+                "name": dataset,
+                "terms": text,
+                "length": 0,
+                "head": genesis(self._id, dataset),
+                "books": canonical(opening_buckets(terms)),
+            }
             connection.execute(sa.insert(datasets), start)
             connection.execute(
                 sa.insert(accounts),
-                {"dataset": dataset, "holder": DATASET, **holder_row(terms.cap, terms.zero)},
+                {"dataset": dataset, "holder": DATASET, **holder_row(DATASET, terms.cap, terms.zero)},
             )
             for who, cap in shares.items():
                 self._limit(connection, dataset, who, list(amount_to_json(cap)))
 
         self._store.write(work)
+        self._tell(REGISTER, dataset)
 
     def limit(self, dataset: str, analyst: str, budget: Mechanism | None) -> None:
         """Give an analyst (or everyone without a cap: ``"*"``) a new cap inside the dataset, or none. It is
@@ -172,10 +215,11 @@ class Ledger:
         terms = self._terms(dataset)
         cap = None if budget is None else list(amount_to_json(terms.share(budget)))
         self._store.write(lambda connection: self._limit(connection, dataset, who, cap))
+        self._tell(dataset)
 
     def _limit(self, connection: sa.Connection, dataset: str, who: str, cap: list[str] | None) -> None:
         journal = Journal.locked(connection, dataset)
-        before = load_books(connection, dataset, journal.terms, [who])
+        before = journal.load([who])
         if who not in before.spent:
             holders = sa.select(accounts.c.holder).where(accounts.c.dataset == dataset)
             _check_unlike("analyst", who, connection.execute(holders).scalars())
@@ -199,8 +243,8 @@ class Ledger:
             "seq": journal.length + 1,
             "type": "limit",
         }
+        journal.save(before, books)
         journal.append([("limit", None, None, canonical(body))])
-        save_books(connection, dataset, before, books)
 
     def datasets(self) -> tuple[str, ...]:
         """The names of the accounts."""
@@ -319,6 +363,7 @@ class Ledger:
                 known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
             except Refused as refusal:
                 raise refusal.explained() from None
+            self._tell(dataset)
         return known
 
     # what receipts and reservations are settled with: see receipts.Bank
@@ -331,14 +376,18 @@ class Ledger:
     def _settle(self, endings: Sequence[Ending]) -> None:
         """Settle open spends of one dataset in one transaction; for receipts."""
         dataset, call = endings[0][0].dataset, secrets.token_hex(8)
-        late = self._store.write(lambda connection: settle(connection, dataset, endings, call))
+        late = self._store.write(Settlement(lambda connection: settle(connection, dataset, endings, call)))
+        self._tell(dataset)
         if late:
             raise NotReleasable(f"{late[0]}: do not publish the answer; it is burnt, and what it cost stays spent")
 
     def _settle_once(self, entry: Entry, state: State, value: Any) -> tuple[State, Any]:
         """Settle a reservation by compare-and-set: how it ended, by us or by another; for reservations."""
         call = secrets.token_hex(8)
-        return self._store.write(lambda connection: settle_once(connection, entry, state, value, call))
+        # durable, unlike other settlements: a value that has left must not be forgotten, or its key runs again
+        ended = self._store.write(lambda connection: settle_once(connection, entry, state, value, call))
+        self._tell(entry.dataset)
+        return ended
 
     # -- questions -------------------------------------------------------------------------------------------
 
@@ -424,7 +473,7 @@ class Ledger:
         limit: int | None = None,
     ) -> list[Entry]:
         """The spends in order, with their states; ``after`` and ``limit`` page through a long history."""
-        after = checks.count("after", after)
+        after = read_whole("after", checks.count("after", after))
         most = None if limit is None else checks.count("limit", limit, least=1)
         found: list[Entry] = []
         for entry in self._spends(dataset, after):
@@ -440,14 +489,66 @@ class Ledger:
 
     # -- trust -----------------------------------------------------------------------------------------------
 
-    def verify(self) -> Verified:
-        """Follow every chain and replay its sums; raise ChainBroken at the first disagreement."""
+    def verify(self, prices: bool = False) -> Verified:
+        """Follow every chain and replay its sums; raise ChainBroken at the first disagreement. With
+        ``prices=True`` each different plan is priced again, and an entry that was charged less is named: a
+        client prices its own plans, and nothing else finds one that lied.
+        """
         with self._store.reading() as connection:
-            return verify(connection, self._id)
+            return verify(connection, self._id, bool(prices))
 
     def head(self) -> Head:
-        """The head of every chain. Keep it outside the ledger and give it back to :meth:`open`."""
-        return self._store.read(lambda connection: read_head(connection, self._id))
+        """The head of every chain, signed if the ledger has a signer. Keep it outside the ledger and give it
+        back to :meth:`open`.
+        """
+        found = self._store.read(lambda connection: read_head(connection, self._id))
+        return found if self._signer is None else self._signer.signed(found)
+
+    def _tell(self, *chains: str) -> None:
+        """Tell the witness, if there is one, where these chains stand."""
+        if self._witness is None:
+            return
+        for chain in chains:
+            head = self._store.read(lambda connection, chain=chain: read_head(connection, self._id, chain))
+            self._witness.record(head if self._signer is None else self._signer.signed(head))
+
+    def inclusion(self, dataset: str, number: int, head: Head | None = None) -> Inclusion:
+        """A proof that an entry (a receipt's ``number``) is in the ledger, for a head that was kept or for the
+        present one. It is checked with :meth:`Inclusion.check`, without the ledger.
+        """
+        name("dataset", dataset)
+
+        def work(connection: sa.Connection) -> Inclusion:
+            at = read_head(connection, self._id, dataset) if head is None else head
+            if dataset not in at.chains:
+                raise UnknownDataset(dataset)
+            size = at.chains[dataset][0]
+            if not 1 <= checks.count("number", number) <= size:
+                raise InvalidArgument("number", f"an entry between 1 and {size}", number)
+            return prove_inclusion(connection, self._id, dataset, number, size)
+
+        return self._store.read(work)
+
+    def consistency(self, old: Head, new: Head | None = None) -> Consistency:
+        """A proof that the present head (or ``new``) continues an earlier one."""
+
+        def work(connection: sa.Connection) -> Consistency:
+            later = read_head(connection, self._id) if new is None else new
+            return prove_consistency(connection, self._id, old, later)
+
+        return self._store.read(work)
+
+    def grant(self, analysts: Iterable[str] = (), auditors: Iterable[str] = ()) -> None:
+        """On PostgreSQL: let existing database roles spend (each as ``by`` its own name) or only read."""
+        self._store.write(lambda connection: grant_roles(connection, tuple(analysts), tuple(auditors)))
+
+    def backup(self, path: str | Path) -> Head:
+        """Copy a SQLite ledger to a new file while others spend; the head that the copy holds.
+
+        Never copy the files of an open ledger by hand: a copy of the file without its log is old, and a copy
+        of both may be torn.
+        """
+        return backup(self._store, self._id, path)
 
     def export(self, path: str | Path) -> Head:
         """Write all entries as JSON lines that end with the head (see ``dptally.ledger.verify_export``)."""

@@ -15,6 +15,8 @@ from dptally.errors import InvalidArgument, InvalidType
 __all__ = ["alike", "identifier", "name", "prose", "skeleton"]
 
 _INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")
+_NOT_IN_PROSE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SPACE = " "
 
 #: characters of visible categories that are drawn as nothing, or as a gap: (first, last)
@@ -102,13 +104,17 @@ _DRAWN = str.maketrans({twin: letter for letter, twins in _LOOKS_LIKE.items() fo
 
 
 def prose(argument: str, value: object, limit: int = 2000) -> str:
-    """A printable text: no control characters and nothing that UTF-8 cannot hold."""
+    """A printable text: no control characters, nothing that turns the direction of writing, and nothing that
+    UTF-8 cannot hold. Lines may be broken.
+    """
     if not isinstance(value, str):
         raise InvalidType(argument, "a text", value)
     if len(value) > limit:
         raise InvalidArgument(argument, f"at most {limit} characters", value)
-    if any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in value):
-        raise InvalidArgument(argument, "free of control characters", value)
+    if any(unicodedata.category(c) in _NOT_IN_PROSE and c not in "\n\t" for c in value):
+        raise InvalidArgument(argument, "free of control characters", ascii(value))
+    if not _TURNING.isdisjoint(value):
+        raise InvalidArgument(argument, "free of characters that turn the direction of writing", ascii(value))
     return value
 
 
@@ -126,7 +132,7 @@ def name(argument: str, value: object) -> str:
     for character in text:
         if unicodedata.category(character) in _INVISIBLE or _is_blank(character):
             raise InvalidArgument(
-                argument, f"free of characters that are not seen (it holds U+{ord(character):04X})", value
+                argument, f"free of characters that are not seen (it holds U+{ord(character):04X})", ascii(value)
             )
     if any(character.isspace() and character != _SPACE for character in text) or "  " in text:
         raise InvalidArgument(argument, "free of unusual or repeated spaces", value)
@@ -142,7 +148,9 @@ def identifier(argument: str, value: object) -> str:
     scripts = {_script(character) for character in text} - {""}
     if len(scripts) > 1 and not scripts <= _TOGETHER:
         shown = " and ".join(sorted(script.capitalize() for script in scripts))
-        raise InvalidArgument(argument, f"written in one script (it mixes {shown}), so that it reads as it is", value)
+        raise InvalidArgument(
+            argument, f"written in one script (it mixes {shown}), so that it reads as it is", ascii(value)
+        )
     return text
 
 

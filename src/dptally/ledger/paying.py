@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from dptally.errors import CannotPrice, InvalidArgument, InvalidType, LedgerError, NotReleasable
 from dptally.ledger.entries import Entry
+from dptally.ledger.reading import VALUE_LIMIT
 from dptally.ledger.receipts import Receipt, Reservation
 from dptally.ledger.stated import check_plan, check_release
 from dptally.ledger.terms import Terms
-from dptally.ledger.values import VALUE_LIMIT, encoded, releases_in
+from dptally.ledger.values import encoded, releases_in
 from dptally.mechanisms.composed import Composed
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.release.function import ReleaseFunction, Stated

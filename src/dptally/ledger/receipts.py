@@ -257,8 +257,8 @@ class Reservation:
 
     @property
     def receipt(self) -> Receipt:
-        """The receipt of the debit, as it stands."""
-        return Receipt(self._entry, self._replayed or self.settled, self._bank, stored=True)
+        """The receipt of the debit, as it stands. It cannot be settled: the reservation is."""
+        return Receipt(dataclasses.replace(self._entry, call=""), self._replayed, self._bank, stored=True)
 
     def settle(self, value: Any) -> Any:
         """Store the value unless another was stored for this debit; the one that is stored.

@@ -19,14 +19,14 @@ import numpy as np
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law.adjacency import Adjacency
 from dptally.ledger.chain import canonical
+from dptally.ledger.reading import VALUE_DEPTH, VALUE_LIMIT
 from dptally.mechanisms.json import from_json, to_json
 from dptally.release import Released
 
-__all__ = ["DEEPEST", "VALUE_LIMIT", "decoded", "encoded", "releases_in"]
+__all__ = ["decoded", "encoded", "releases_in"]
 
-VALUE_LIMIT = 1 << 20  # characters of JSON: a ledger is not a data store
-DEEPEST = 32  # values inside values
-_WIDEST = 10**4000  # Python itself reads no integer of more than 4300 digits
+_WIDEST = 10**400  # the reader takes no longer integers
+_TAGGED = 3  # brackets that a tagged value takes
 
 _TAG = "dptally"
 
@@ -60,7 +60,7 @@ def releases_in(value: Any, depth: int = 0) -> list[Released]:
     """Every ``Released`` in a value and in the lists and dictionaries that it is made of."""
     if isinstance(value, Released):
         return [value, *releases_in(value.value, depth + 1)]
-    if depth > DEEPEST:
+    if depth > VALUE_DEPTH:
         return []
     if isinstance(value, Mapping):
         return [found for one in value.values() for found in releases_in(one, depth + 1)]
@@ -84,26 +84,27 @@ class _Writer:
         self.left -= 1
         if self.left < 0:
             raise InvalidArgument("value", f"at most {VALUE_LIMIT} characters of JSON", "more")
-        if depth > DEEPEST:
-            raise InvalidArgument("value", f"at most {DEEPEST} values deep", "a deeper one")
+        if depth > VALUE_DEPTH:  # in brackets, as they are read
+            raise InvalidArgument("value", f"at most {VALUE_DEPTH} brackets deep", "a deeper one")
         if value is None or type(value) in (bool, str):
             return self._text(value)
         if type(value) is int:
             return _integer(value)
         if type(value) is float:
-            return value if math.isfinite(value) else _tagged("float", repr(value))
+            return value if math.isfinite(value) else _scalar(value, depth)
         if isinstance(value, (list, tuple)):
-            inside = [self.encode(one, depth + 1) for one in value]
-            return inside if isinstance(value, list) else _tagged("tuple", inside)
+            plain = isinstance(value, list)
+            inside = [self.encode(one, depth + (1 if plain else _TAGGED)) for one in value]
+            return inside if plain else _tagged("tuple", inside)
         if isinstance(value, Mapping):
             return self._mapping(value, depth)
         if isinstance(value, Released):
             return self._released(value, depth)
         if isinstance(value, np.generic):
-            return self.encode(value.item(), depth + 1)
+            return self.encode(value.item(), depth)
         if isinstance(value, np.ndarray):
             return self._array(value, depth)
-        return _scalar(value)
+        return _scalar(value, depth)
 
     def _text(self, value: Any) -> Any:
         if type(value) is str:
@@ -115,8 +116,9 @@ class _Writer:
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> Any:
         if not all(type(key) is str for key in value):
             raise InvalidType("value", "made of dictionaries whose keys are texts", "another kind of key")
-        inside = {self._text(key): self.encode(one, depth + 1) for key, one in value.items()}
-        return _tagged("dict", inside) if _TAG in inside else inside
+        tagged = _TAG in value
+        inside = {self._text(key): self.encode(one, depth + (_TAGGED if tagged else 1)) for key, one in value.items()}
+        return _tagged("dict", inside) if tagged else inside
 
     def _released(self, value: Released, depth: int) -> Any:
         fields = {
@@ -124,7 +126,7 @@ class _Writer:
             "mechanism": to_json(value.mechanism),
             "query": self._text(value.query),
             "unit": self._text(value.unit),
-            "value": self.encode(value.value, depth + 1),
+            "value": self.encode(value.value, depth + _TAGGED),
         }
         return _tagged("released", fields)
 
@@ -135,16 +137,21 @@ class _Writer:
             raise _unkept(value)
         if value.size > self.left:
             raise InvalidArgument("value", f"at most {VALUE_LIMIT} characters of JSON", "more")
-        inside = self.encode(value.tolist(), depth + 1)
+        inside = self.encode(value.tolist(), depth + _TAGGED)
         return _tagged("array", {"dtype": value.dtype.str, "shape": list(value.shape), "values": inside})
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: Any, depth: int) -> Any:
+    if depth + _TAGGED > VALUE_DEPTH:
+        raise InvalidArgument("value", f"at most {VALUE_DEPTH} brackets deep", "a deeper one")
+    if type(value) is float:  # not finite
+        return _tagged("float", repr(value))
     if type(value) is Fraction:
         return _tagged("fraction", [str(_integer(value.numerator)), str(_integer(value.denominator))])
-    for kind, tag in ((Decimal, "decimal"), (datetime, "datetime"), (date, "date")):
-        if type(value) is kind:
-            return _tagged(tag, str(value) if kind is Decimal else value.isoformat())
+    if type(value) is Decimal:
+        return _tagged("decimal", str(value))
+    if type(value) in (datetime, date):
+        return _tagged("datetime" if type(value) is datetime else "date", value.isoformat())
     raise _unkept(value)
 
 
@@ -155,7 +162,7 @@ def _unkept(value: Any) -> InvalidType:
 
 def _integer(value: int) -> int:
     if not -_WIDEST < value < _WIDEST:
-        raise InvalidArgument("value", "made of integers of at most 4000 digits", "a longer one")
+        raise InvalidArgument("value", "made of integers of at most 400 digits", "a longer one")
     return value
 
 

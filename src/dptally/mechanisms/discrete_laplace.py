@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -11,13 +10,22 @@ from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.discrete_laplace import DiscreteLaplaceLaw
-from dptally.laws.two_point import TwoPointLaw
+from dptally.laws.pairs import Geometric
+from dptally.laws.two_point import TwoPointLaw, two_point_law
+from dptally.mechanisms.assumption import SENSITIVITY, Assumption
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.exact import between
 
 __all__ = ["DiscreteLaplace"]
 
 
+@declared(
+    section="noise",
+    plan="discrete_laplace",
+    example={"scale": 7.0, "sensitivity": 3},
+    refuses={"sensitivity": (2.0, 2**53 + 1)},
+)
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(Mechanism):
     """Add integer noise P(k) proportional to exp(-|k| / scale) to an integer query of sensitivity
@@ -42,9 +50,23 @@ class DiscreteLaplace(Mechanism):
         if not (1 / self.scale >= 1e-150 and self.sensitivity / self.scale <= 1e150):
             raise InvalidArgument("scale", "at most 1e150 and at least 1e-150 * sensitivity", self.scale)
 
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (SENSITIVITY,)
+
+    def noise_parameter(self) -> str | None:
+        return "scale"
+
     def laws(self) -> tuple[Law, ...]:
-        lower, step = between(1 / Fraction(self.scale))
-        if self.sensitivity == 1:
-            return (TwoPointLaw(step, lower, 1.0 / (1.0 + math.exp(-step))),)
-        reach = between(self.sensitivity / Fraction(self.scale))[1]
-        return (DiscreteLaplaceLaw(self.sensitivity, step, lower, reach),)
+        rate = 1 / Fraction(self.scale)
+        pair = Geometric(rate, self.sensitivity)
+        (lower, step), (reach_lower, reach) = between(rate), between(self.sensitivity * rate)
+        if self.sensitivity > 1:
+            return (DiscreteLaplaceLaw(self.sensitivity, step, lower, reach, reach_lower, pair),)
+        law = two_point_law(pair)
+        if law is None:  # e^-step is no number
+            return (TwoPointLaw(step, lower, 1.0),)
+        return (replace(law, loss=step, loss_lower=lower),)
+
+    def grouped(self, size: int) -> DiscreteLaplace:
+        """``size`` records move the query by at most size * sensitivity: exact."""
+        return DiscreteLaplace(self.scale, size * self.sensitivity)

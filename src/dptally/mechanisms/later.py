@@ -14,6 +14,7 @@ __all__ = ["LATER", "later"]
 #: question -> the module that answers it, with a function of the same name
 LATER = {
     "explain": "dptally.answers.explain",
+    "measure": "dptally.gdp.measure",
 }
 
 

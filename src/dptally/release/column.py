@@ -48,7 +48,7 @@ def vector(name: str, data: object) -> Vector:
     if not hasattr(data, "__array__"):
         if not isinstance(data, Iterable):
             raise InvalidType(name, "a list, a vector, a pandas, polars or Arrow column", type(data).__name__)
-        return np.fromiter(data, dtype=object, count=len(data))  # type: ignore[arg-type]
+        return np.fromiter(data, dtype=object, count=len(data))
     array = np.asarray(data)
     if array.ndim != 1:
         raise InvalidType(name, "one column (one dimension)", "another shape")

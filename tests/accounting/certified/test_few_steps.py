@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from flint import arb
 
-from dptally.accounting.certified import few_steps, inversion
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import decisive as few_steps
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction
 from dptally.law.spread import right_share
@@ -77,7 +79,7 @@ def test_two_steps_epsilon() -> None:
         found = few_steps.for_delta(composition, target[0], guess)
         if found is None:
             continue
-        low, high = inversion.epsilon(found, target)
+        low, high = epsilon_ends(found, target)
         with precision(200):
             assert low == 0 or bool(two_step_delta(sigma, rate, low, side, 12) >= ball(delta)), (sigma, rate, delta)
             assert high == math.inf or bool(two_step_delta(sigma, rate, high, side, 12) <= ball(delta))

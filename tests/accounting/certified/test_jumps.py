@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from flint import arb
 
-from dptally.accounting.certified import closed, few_steps, inversion, jump_far, jump_term, jumps, lattice
+from dptally.accounting.certified import closed
+from dptally.accounting.certified.big_jump import contour as jump_term
+from dptally.accounting.certified.big_jump import decisive as jump_far
+from dptally.accounting.certified.big_jump import plan as jumps
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice import decisive as few_steps
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction
 from dptally.law.characteristic import Edge, GaussianCharacteristic, MomentTable
@@ -64,7 +71,7 @@ def test_two_steps_with_rare_large_losses() -> None:
         guess = inversion.chernoff_epsilon(composition, log_delta)
         found = list(jumps.for_delta(composition, log_delta, guess))
         assert found, (sigma, rate, log_delta)
-        low, high = inversion.epsilon(found[-1], (log_delta, log_delta))
+        low, high = epsilon_ends(found[-1], (log_delta, log_delta))
         assert 0 <= low <= high <= low * (1 + 1e-6), (sigma, rate, log_delta)
         below = sampled_gaussian_delta(sigma, rate, 2, low, "remove", 12)
         above = sampled_gaussian_delta(sigma, rate, 2, high, "remove", 12)
@@ -81,7 +88,7 @@ def test_epsilon_of_many_steps() -> None:
     guess = inversion.chernoff_epsilon(composition, target[0])
     answered = 0
     for found in jumps.for_delta(composition, target[0], guess):
-        low, high = inversion.epsilon(found, target)
+        low, high = epsilon_ends(found, target)
         assert 0 < low <= high < math.inf
         with precision(200):
             assert bool(sampled_gaussian_delta(sigma, rate, count, low, "remove", 16) >= ball(delta))
@@ -203,7 +210,7 @@ def test_several_laws_are_cut_together() -> None:
         guess = inversion.chernoff_epsilon(composition, log_delta)
         found = list(jumps.for_delta(composition, log_delta, guess))
         assert found
-        low, high = inversion.epsilon(found[-1], (log_delta, log_delta))
+        low, high = epsilon_ends(found[-1], (log_delta, log_delta))
         assert 0 < low <= high <= low * (1 + 1e-6)
         least, most = lattice.epsilon(composition, (log_delta, log_delta))
         assert least <= high

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lattice_truths import atoms_log_delta, laplace_log_delta, response_atoms, sampled_gaussian_pair
 
-from dptally.accounting.certified import lattice
-from dptally.accounting.certified.lattice_grid import common_length, layouts, step_for
-from dptally.accounting.certified.lattice_plan import TILTS, Outline
-from dptally.accounting.certified.lattice_terms import Factor, convolve
-from dptally.accounting.certified.spread import Spread, Table, point_spread, upper_spread
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice.convolve import Factor, convolve
+from dptally.accounting.certified.lattice.grid import common_length, layouts, step_for
+from dptally.accounting.certified.lattice.measure import Spread, Table, point_spread, upper_spread
+from dptally.accounting.certified.lattice.plan import TILTS, Outline
 from dptally.errors import Unanswerable
 from dptally.law import Composition, Law
 from dptally.law.adjacency import Direction
@@ -322,11 +322,6 @@ def test_nothing_to_ask() -> None:
     assert lattice.epsilon(laplace(0.2, 50), 0.0) == (0.0, 0.0)
     low, high = lattice.epsilon(laplace(0.2, 2), math.log(0.9))
     assert low == high == 0.0
-
-
-def test_the_method_is_named() -> None:
-    assert lattice.method(laplace(1.0, 2)) == "tilted lattice"
-    assert lattice.method(Composition.of([(TwoPointLaw.of_guarantee(0.1), 7)])) == "binomial sum"
 
 
 def test_common_lengths_and_steps() -> None:

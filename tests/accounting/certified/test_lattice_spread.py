@@ -10,7 +10,7 @@ from doubles import UniformLaw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptally.accounting.certified.spread import (
+from dptally.accounting.certified.lattice.measure import (
     Spread,
     Table,
     combined,

@@ -9,7 +9,8 @@ import pytest
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import inversion, lattice
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.law import Composition
 from dptally.law.characteristic import NodeCharacteristic
 from dptally.laws.laplace import LaplaceLaw

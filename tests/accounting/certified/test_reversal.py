@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import dptally as dp
-from dptally.accounting.certified import engine, inversion, reversal
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import swapped as reversal
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction
 from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
@@ -53,7 +55,7 @@ def test_epsilon() -> None:
         delta = engine.delta_interval([composition], 0.0).upper * draw.uniform(0.3, 0.99)
         target = math.log(delta)
         for found in reversal.for_delta(composition, target):
-            low, high = inversion.epsilon(found, (target - 1e-15, target + 1e-15))
+            low, high = epsilon_ends(found, (target - 1e-15, target + 1e-15))
             with precision(200):
                 assert low == 0 or bool(two_step_delta(sigma, rate, low, "remove", 14) >= ball(delta) * (1 - 2e-15))
                 assert high == math.inf or bool(

@@ -11,7 +11,10 @@ import pytest
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import engine, inversion, lattice, smoothing
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import smoothed as smoothing
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction
 from dptally.laws.laplace import LaplaceLaw
@@ -85,7 +88,7 @@ def test_epsilon_of_mixed_point_masses() -> None:
         found = smoothing.for_delta(composition(parts), target)
         if found is None:
             continue
-        low, high = inversion.epsilon(found, (target - 1e-12, target + 1e-12))
+        low, high = epsilon_ends(found, (target - 1e-12, target + 1e-12))
         assert low <= epsilon * (1 + 1e-12), (parts, epsilon)
         assert high >= epsilon * (1 - 1e-12), (parts, epsilon)
         answered += high - low < 1e-6 * max(1.0, epsilon)

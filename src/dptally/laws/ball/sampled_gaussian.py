@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
@@ -44,10 +45,10 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class SampledGaussianBall(BallLoss):
-    """One step at rate 0 < q < 1 with noise ``sigma``, both exact doubles."""
+    """One step at rate 0 < q < 1 with noise sigma = ``variance``^(-1/2): exact rationals, enclosed where they enter."""
 
-    rate: float
-    sigma: float
+    rate: Fraction
+    variance: Fraction
     remove: bool
     count: int
 
@@ -65,7 +66,7 @@ class SampledGaussianBall(BallLoss):
         wanted = bits or int(flint().ctx.prec)
         with working(_EXACT):
             exponent = 1 + theta if self.remove else -theta
-        return _rule(self.rate, self.sigma, exponent, self.remove, reach, wanted)
+        return _rule(self.rate, self.variance, exponent, self.remove, reach, wanted)
 
     def _grid(self, theta: Ball, step: Ball, nodes: int, first: Ball, bits: int) -> list[Ball]:
         """phi(first + k step), k = 0 .. nodes: e^{iul} from two tables of about sqrt(nodes) rows and one
@@ -121,7 +122,7 @@ class SampledGaussianBall(BallLoss):
     def closed_delta(self, epsilon: Ball) -> Ball:
         """One step: the event L > eps is a half line of the noise."""
         arb = flint().arb
-        s, q, price = arb(self.sigma), arb(self.rate), epsilon.exp()
+        s, q, price = *_enclosed(self.rate, self.variance), epsilon.exp()
         share = ((epsilon if self.remove else -epsilon).expm1() + q) / q  # e^w at the end of the half line
         if share <= 0:
             return (1 - price) if self.remove else arb(0)
@@ -142,18 +143,30 @@ def _powers(first: list[Ball], factor: list[Ball], rows: int) -> list[list[Ball]
     return out
 
 
+def _enclosed(rate: Fraction, variance: Fraction) -> tuple[Ball, Ball]:
+    """(sigma, q) in balls of the working precision."""
+    arb, fmpq = flint().arb, flint().fmpq
+    mu_square, q = (arb(fmpq(x.numerator, x.denominator)) for x in (variance, rate))
+    return 1 / mu_square.sqrt(), q
+
+
+def _near(rate: Fraction, variance: Fraction) -> tuple[float, float]:
+    """(rate, sigma) as floats, for choices that any number may serve."""
+    return min(float(rate), math.nextafter(1.0, 0.0)), 1.0 / math.sqrt(variance)
+
+
 @lru_cache(maxsize=32)
-def _rule(rate: float, sigma: float, power: Ball, remove: bool, reach: float, bits: int) -> _Rule:
+def _rule(rate: Fraction, variance: Fraction, power: Ball, remove: bool, reach: float, bits: int) -> _Rule:
     """The rule for zeta = r + iu, |u| <= reach, to about 2^-bits: step and range from floats, what they
     cost in balls.
     """
     arb = flint().arb
-    s, q, r = arb(sigma), arb(rate), float(power)
-    want = bits * math.log(2)
-    ends = _range(rate, sigma, r, want)
-    height, spacing = _strip(rate, sigma, r, reach, want)
+    (s, q), r = _enclosed(rate, variance), float(power)
+    want, near = bits * math.log(2), _near(rate, variance)
+    ends = _range(*near, r, want)
+    height, spacing = _strip(*near, r, reach, want)
     a, h = arb(height), arb(spacing)
-    strip = 2 * (a**2 / 2).exp() * _growth(rate, sigma, power, height, reach, want)
+    strip = 2 * (a**2 / 2).exp() * _growth(rate, variance, power, height, reach, want)
     strip = strip / ((2 * arb.pi() * a / h).exp() - 1)
     low, high = math.floor(ends[0] / spacing) - 1, math.ceil(ends[1] / spacing) + 1
     if high - low > _MOST_QUADRATURE:
@@ -220,7 +233,7 @@ def _strip(rate: float, sigma: float, r: float, reach: float, want: float) -> tu
     return float(height[best]), float(2 * math.pi * height[best] / need[best])
 
 
-def _growth(rate: float, sigma: float, power: Ball, height: float, reach: float, want: float) -> Ball:
+def _growth(rate: Fraction, variance: Fraction, power: Ball, height: float, reach: float, want: float) -> Ball:
     """Upper bound of the integral of phi(t) |A(t+ia)|^r e^{u arg A(t+ia)} over t, for every 0 <= u <= reach.
 
     With S = q e^w / A and b = a/s: |A(t+ia)|^2 / A^2 = 1 - 2 S (1-S) (1 - cos b) >= cos^2(b/2), and arg
@@ -229,12 +242,14 @@ def _growth(rate: float, sigma: float, power: Ball, height: float, reach: float,
     """
     arb = flint().arb
     with working(64):
-        s, q, b = arb(sigma), arb(rate), arb(height) / arb(sigma)
+        near = _near(rate, variance)
+        s, q = _enclosed(rate, variance)
+        b = arb(height) / s
         r, u, cos, sin = float(power), arb(reach), b.cos(), b.sin()
         negative = min(r, 0.0) < 0
         need = want + max(0.0, -r) * -math.log(math.cos(float(b) / 2))  # so that the ends, times ``worst``, vanish
-        left, width = _range(rate, sigma, r, need)[0], 0.05 * min(1.0, sigma)
-        cells = math.ceil((_range(rate, sigma, r, need + reach * float(b))[1] - left) / width)
+        left, width = _range(*near, r, need)[0], 0.05 * min(1.0, near[1])
+        cells = math.ceil((_range(*near, r, need + reach * float(b))[1] - left) / width)
         total, worst = arb(0), ((b / 2).cos() ** power if negative else arb(1))
         x, log_x, turn = arb(left), _log_a(s, q, arb(left)), arb(0)
         first = None
@@ -245,15 +260,15 @@ def _growth(rate: float, sigma: float, power: Ball, height: float, reach: float,
             turn = arb.atan2(share * sin, 1 - share + share * cos).upper()
             first = turn if first is None else first
             tall = power * (log_x if negative else log_y)
-            near = 0.0 if x < 0 < y else min(abs(float(x)), abs(float(y)))
+            inner = arb(0) if x < 0 < y else abs(x).min(abs(y))
             lift = arb(1)
             if negative:  # S (1-S) <= S(y) (1 - S(x)) on the cell
                 rest = (1 - (q.log() + x / s - 1 / (2 * s * s) - log_x).exp()).min(arb(1))
                 ratio = (1 - 2 * share * rest * (1 - cos)).max((b / 2).cos() ** 2)
                 lift = ratio ** (power / 2)
-            total += ((tall - arb(near) ** 2 / 2 + u * turn).exp() * lift).upper()
+            total += ((tall - inner**2 / 2 + u * turn).exp() * lift * (y - x)).upper()
             x, log_x = y, log_y
-        value = total * width / (2 * arb.pi()).sqrt()
+        value = total / (2 * arb.pi()).sqrt()
         below = _left_out(s, q, power, -arb(left), arb("inf")) * worst * (u * first).exp()
         above = _left_out(s, q, power, arb("inf"), x) * worst * (u * b).exp()
         return (value + below + above).upper()
@@ -297,12 +312,12 @@ def _half_lines(loss: SampledGaussianBall, theta: Ball) -> tuple[Floats, Floats]
     """
     arb = flint().arb
     with working(64):
-        s, q = arb(loss.sigma), arb(loss.rate)
+        (s, q), sigma = _enclosed(loss.rate, loss.variance), _near(loss.rate, loss.variance)[1]
         r = 1 + theta if loss.remove else -theta
         power, log_m, log_stay = r + 1, loss.log_moment(theta), (1 - q).log()
         factor = 2 if power <= 4 * s * s else 4
-        reach = 12 + 6 / loss.sigma + math.sqrt(2 * max(0.0, float(power * log_stay)))
-        top = max(float(power), 0.0) / loss.sigma + reach
+        reach = 12 + 6 / sigma + math.sqrt(2 * max(0.0, float(power * log_stay)))
+        top = _CELL * math.ceil((max(float(power), 0.0) / sigma + reach) / _CELL)  # so that every cell ends at a double
         cells = math.ceil((top + reach) / _CELL)
         right, left = arb(top), arb(top - cells * _CELL)
         # f = exp(scale + (r+1) log A - t^2/2 - t/s); outside [left, right] A <= max(1, e^w), or A >= 1-q

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from dptally.checks import Floats
 from dptally.errors import Unanswerable
 from dptally.law import Law
 from dptally.law.law import Numbers
+from dptally.laws.quadrature.legendre import gauss_legendre
 from dptally.laws.quadrature.trapezoid import MOST_POINTS, REACH
 from dptally.numerics.logspace import log1p
 
@@ -175,16 +175,10 @@ def panels(start: float, end: float, modulus: float) -> tuple[Floats, Floats]:
     number = max(1, math.ceil((end - start) / min(2.0, 8.0 / (1.0 + modulus))))
     if number > 100_000:
         raise Unanswerable(f"the log-moment at |t| = {modulus:g} needs {number} panels; ask for a smaller order")
-    points, weights = _gauss_legendre()
+    points, weights = gauss_legendre(_POINTS)
     half = 0.5 * (end - start) / number
     centres = start + half * (2.0 * np.arange(number) + 1.0)
     return (centres[:, None] + half * points).ravel(), np.tile(half * weights, number)
-
-
-@lru_cache(maxsize=1)
-def _gauss_legendre() -> tuple[Floats, Floats]:
-    points, weights = np.polynomial.legendre.leggauss(_POINTS)
-    return points, weights
 
 
 def expm1_minus(u: Numbers) -> Numbers:

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.law.characteristic import NodeCharacteristic
+from dptally.laws.quadrature.legendre import gauss_legendre
 from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
 
 __all__ = ["exponential_rule", "tilted_nodes"]
 
+_MOST_POINTS = 640
 _RHO = np.array([1.5, 2.0, 3.0, 5.0, 9.0, 17.0])
 
 
@@ -78,8 +80,11 @@ def exponential_rule(real: float, imag: float, log_tolerance: float) -> tuple[Fl
     long, tall = 0.5 * (_RHO + 1 / _RHO), 0.5 * (_RHO - 1 / _RHO)
     log_top = abs(real) * (long - 1) + imag * tall + math.log(64 / 15) - np.log1p(-(_RHO**-2)) + math.log1p(abs(real))
     needed = np.ceil((log_top - log_tolerance) / (2 * np.log(_RHO)))
-    number = int(max(4.0, needed.min()))
-    if number > 1500:
-        return None
-    nodes, weights = np.polynomial.legendre.leggauss(number)
-    return nodes, weights
+    number = _rounded(int(max(4.0, needed.min())))
+    return None if number > _MOST_POINTS else gauss_legendre(number)
+
+
+def _rounded(number: int) -> int:
+    """The next number with three significant bits: a few rules serve all plans."""
+    unit = 1 << max(0, number.bit_length() - 3)
+    return -(-number // unit) * unit

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
 from dptally.checks import Floats
+from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.adjacency import Direction
 from dptally.law.law import Numbers
@@ -26,10 +27,11 @@ from dptally.laws.sampled.pair import (
     log_profile_add,
     log_profile_remove,
     mixture,
+    mixture_bounds,
     remove_inner,
 )
 from dptally.numerics.exact import between
-from dptally.numerics.rounding import EPS, down, up
+from dptally.numerics.rounding import EPS
 
 __all__ = ["SampledLaw"]
 
@@ -43,13 +45,15 @@ class SampledLaw(Law):
     ``reverse_mass`` is the mass of the inner pair's second member where the first has none. On the REMOVE
     side it stays behind with ratio 1 - q: an atom at log(1-q) of mass (1-q) reverse_mass. On the ADD side
     the inner mass at infinity becomes an atom at -log(1-q): once sampling mixes P0 into both members no
-    output proves absence.
+    output proves absence. The exact q lies between ``rate_lower`` (without it: q) and ``rate``; every profile grows
+    with it.
     """
 
     inner: Law
     rate: float
     side: Direction
     reverse_mass: float = 0.0
+    rate_lower: float | None = None
     theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
 
     # -- the log-moment ------------------------------------------------------------------------------------
@@ -87,22 +91,64 @@ class SampledLaw(Law):
         return self.nodes(np.zeros(1), 1.0).mean
 
     @property
+    def atom_error(self) -> float:
+        """An ulp of the loss inside moves this one by at most so many of its own as the loss is long."""
+        return (64 + 4 * self._longest()) * EPS
+
+    @property
+    def has_all_mass(self) -> bool:
+        return self.inner.infinity_mass == 0 if self.side is Direction.REMOVE else self.reverse_mass == 0
+
+    @property
     def infinity_mass(self) -> float:
-        if self.side is Direction.ADD or not self.inner.infinity_mass:
-            return 0.0
-        return between(Fraction(self.rate) * Fraction(self.inner.infinity_mass))[1]
+        return self.infinity_mass_interval.upper
+
+    @property
+    def infinity_mass_interval(self) -> Interval:
+        if self.side is Direction.ADD:
+            return Interval(0.0, 0.0)
+        inner = self.inner.infinity_mass_interval
+        lower = between(Fraction(self._least().rate) * Fraction(inner.lower))[0]
+        return Interval(lower, between(Fraction(self.rate) * Fraction(inner.upper))[1])
 
     @property
     def supremum(self) -> float:
-        if self.side is Direction.REMOVE:
-            return up(self._moved(self.inner.supremum), 8)
-        return up(self._moved(math.inf if self.inner.infinity_mass else self.inner.supremum), 8)
+        return self.supremum_interval.upper
 
     @property
     def infimum(self) -> float:
+        return self.infimum_interval.lower
+
+    @property
+    def supremum_interval(self) -> Interval:
+        inner = self.inner.supremum_interval
+        if self.side is Direction.ADD and self.inner.infinity_mass:
+            inner = Interval(math.inf, math.inf)
+        low, high = self._least()._moved_bounds(inner.lower), self._moved_bounds(inner.upper)
+        return Interval(low[0], high[1])
+
+    @property
+    def infimum_interval(self) -> Interval:
+        inner = self.inner.infimum_interval
         if self.side is Direction.REMOVE and self.reverse_mass:
-            return down(math.log1p(-self.rate), 8)
-        return down(self._moved(self.inner.infimum), 8)
+            inner = Interval(-math.inf, -math.inf)
+        # a negative loss falls with the rate
+        low, high = self._moved_bounds(inner.lower), self._least()._moved_bounds(inner.upper)
+        return Interval(low[0], high[1])
+
+    def _longest(self) -> float:
+        ends = (self.inner.infimum, self.inner.supremum)
+        return max((abs(end) for end in ends if math.isfinite(end)), default=0.0)
+
+    def _least(self) -> SampledLaw:
+        return self if self.rate_lower is None else replace(self, rate=self.rate_lower, rate_lower=None)
+
+    def _moved_bounds(self, loss: float) -> tuple[float, float]:
+        """Bounds of the sampled loss of an inner loss, which may be infinite."""
+        if self.side is Direction.REMOVE:
+            return mixture_bounds(self.rate, loss)
+        lower, upper = mixture_bounds(self.rate, -loss)
+        return -upper, -lower
 
     def _moved(self, loss: float) -> float:
         """The sampled loss of an inner loss, which may be infinite."""
@@ -114,6 +160,10 @@ class SampledLaw(Law):
         return log_ratio if self.side is Direction.REMOVE else -log_ratio
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        lower, upper = self._log_profile(epsilon)
+        return (lower, upper) if self.rate_lower is None else (self._least()._log_profile(epsilon)[0], upper)
+
+    def _log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         if self.side is Direction.REMOVE:
             return log_profile_remove(self.rate, epsilon, self.inner.log_profile, self.inner.infinity_mass)
         return log_profile_add(self.rate, epsilon, self._inner_total)

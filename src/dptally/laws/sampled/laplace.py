@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from dptally.checks import Floats
+from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.law import Numbers
 from dptally.laws.quadrature.losses import LossNodes, divergence, moment_by_nodes, panels
 from dptally.laws.sampled.gaussian.replace import REPLACE_THEOREM, mirrored
-from dptally.numerics.rounding import EPS, up
+from dptally.numerics.decimals import LARGEST, around, exact, expm1, log1p, sixty_digits
+from dptally.numerics.rounding import EPS, down, up
 
 __all__ = ["SampledReplaceLaplaceLaw"]
 
@@ -28,11 +31,15 @@ class SampledReplaceLaplaceLaw(Law):
 
     Profile, 0 <= eps < l: delta = q Y / (1 + sqrt(1 - Y)),  Y = A(r) / (q e^r) (1 - e^{eps - l}).
     (Lap's profile q (1 - e^{(w - r)/2}) at the w that solves A(w) = e^eps A(-r), where e^{w - r} = 1 - Y.)
+
+    The exact r lies between ``reach_lower`` and ``reach``, the exact q between ``rate_lower`` (without it: q) and
+    ``rate``; the profile grows with both.
     """
 
     rate: float
     reach: float
     reach_lower: float
+    rate_lower: float | None = None
     theorem: ClassVar[str] = REPLACE_THEOREM
 
     def _log_ratio(self, w: Floats) -> Floats:
@@ -71,21 +78,44 @@ class SampledReplaceLaplaceLaw(Law):
     # -- the distribution ----------------------------------------------------------------------------------
 
     @property
+    def atom_error(self) -> float:
+        """An ulp of the reach moves the largest loss by at most so many of its own as the reach is long."""
+        return (64 + 4 * self.reach) * EPS
+
+    @property
+    def has_all_mass(self) -> bool:
+        return True
+
+    @property
     def mean(self) -> float:
         return self.nodes(np.zeros(1), 1.0).mean
 
     @property
     def supremum(self) -> float:
-        return up(float(self._log_ratio(np.asarray(self.reach))), 8)
+        return self.supremum_interval.upper
 
     @property
     def infimum(self) -> float:
         return -self.supremum
 
+    @property
+    def supremum_interval(self) -> Interval:
+        least = self._least()
+        return Interval(_largest(least.rate, least.reach)[0], _largest(self.rate, self.reach)[1])
+
+    @property
+    def infimum_interval(self) -> Interval:
+        lower, upper = self.supremum_interval
+        return Interval(-upper, -lower)
+
+    def _least(self) -> SampledReplaceLaplaceLaw:
+        """The law of the lower parameters."""
+        rate = self.rate if self.rate_lower is None else self.rate_lower
+        return SampledReplaceLaplaceLaw(rate, self.reach_lower, self.reach_lower)
+
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         size = np.abs(epsilon)
-        least = SampledReplaceLaplaceLaw(self.rate, self.reach_lower, self.reach_lower)
-        lower = least._log_positive(size, -1)
+        lower = self._least()._log_positive(size, -1)
         upper = self._log_positive(size, 1)
         if not (epsilon < 0).any():
             return lower, upper
@@ -138,3 +168,13 @@ class SampledReplaceLaplaceLaw(Law):
 
     def breakpoints(self) -> tuple[float, ...]:
         return (0.0,)
+
+
+@lru_cache(maxsize=256)
+def _largest(rate: float, reach: float) -> tuple[float, float]:
+    """The closest doubles around log A(r)/A(-r) = log1p(q (e^r - e^-r) / A(-r)) of these doubles."""
+    if reach > LARGEST:
+        return down(reach + math.log(rate / (1 - rate)), 8), up(reach + math.log(rate / (1 - rate)), 8)
+    with sixty_digits():
+        q, r = exact(rate), exact(reach)
+        return around(log1p(q * (expm1(r) - expm1(-r)) / (1 + q * expm1(-r))))

@@ -20,16 +20,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
 
 import numpy as np
 
 from dptally.checks import Floats
+from dptally.numerics.decimals import LARGEST, around, exact, expm1, log1p, sixty_digits
 from dptally.numerics.rounding import EPS, down, up
 
-__all__ = ["add_factor", "add_inner", "log_profile_add", "log_profile_remove", "mixture", "remove_inner"]
+__all__ = [
+    "add_factor",
+    "add_inner",
+    "log_profile_add",
+    "log_profile_remove",
+    "mixture",
+    "mixture_bounds",
+    "remove_inner",
+]
 
 Bounds = tuple[Floats, Floats]
 Profile = Callable[[Floats], Bounds]
+
+_LEAST = Decimal("-0.5")  # of A - 1: below, A is a sum of positive terms
 
 # relative error allowed to one exp, log, expm1 or log1p with the arithmetic around it (numpy: below 4 ulps)
 _ROUNDING = 8.0 * EPS
@@ -51,6 +64,20 @@ def mixture(rate: float, w: Floats) -> Bounds:
         low = np.log((1.0 - rate) + rate * np.exp(np.minimum(w, 1.0)))
         far = w + log_rate + np.log1p((1.0 - rate) * np.exp(-np.maximum(w + log_rate, 30.0)))
     return x, np.select([w + log_rate > 30.0, x < -0.5], [far, low], near)
+
+
+@lru_cache(maxsize=256)
+def mixture_bounds(rate: float, w: float) -> tuple[float, float]:
+    """The closest doubles around log(1 - q + q e^w) of these doubles; w may be infinite."""
+    if w == math.inf:
+        return w, w
+    with sixty_digits():
+        q = exact(rate)
+        if w > LARGEST:
+            low, high = around(exact(w) + q.ln())
+            return low, math.nextafter(high, math.inf)
+        x = q * expm1(exact(w)) if w > -math.inf else -q
+        return around(log1p(x) if x > _LEAST else (1 - q + q * exact(w).exp()).ln())
 
 
 def remove_inner(rate: float, epsilon: Floats) -> Bounds:

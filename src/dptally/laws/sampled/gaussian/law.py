@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
 from dptally.checks import Floats
+from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.adjacency import Direction
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, Edge, MomentTable
 from dptally.law.law import Numbers
 from dptally.law.spread import Spread
@@ -18,6 +21,7 @@ from dptally.laws.quadrature.losses import LossNodes, add_divergence, moment_by_
 from dptally.laws.quadrature.trapezoid import REACH, significant_points, strip_step
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
 from dptally.laws.sampled.gaussian.lattice import spread
+from dptally.laws.sampled.gaussian.parameters import Declared, edge
 from dptally.laws.sampled.gaussian.window import SampledGaussianBand
 from dptally.laws.sampled.pair import log_profile_add, log_profile_remove, mixture, remove_inner
 from dptally.numerics.normal import log_gaussian_delta
@@ -36,15 +40,24 @@ class SampledGaussianLaw(Law):
         ADD:    L = -log A under phi(s) ds,       K(t) = log E[A^(-t)].
     The expectations are trapezoid sums: the integrand is analytic for \|Im s\| < pi sigma, so the error falls
     like exp(-2 pi a / step) for every a below pi sigma, and the step makes it e^-50 of the answer.
+
+    ``rate`` and ``sigma`` are exact, or rounded to the safe side of ``declared_as``.
     """
 
     rate: float
     sigma: float
     side: Direction
+    declared_as: Declared | None = field(default=None, repr=False)
     has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
 
     # -- the log-moment ------------------------------------------------------------------------------------
+
+    def ball(self, count: int) -> BallLoss | None:
+        from dptally.laws.ball.sampled_gaussian import SampledGaussianBall
+
+        given = self.declared_as or Declared(Fraction(self.rate), 1 / Fraction(self.sigma) ** 2)
+        return SampledGaussianBall(given.rate, given.variance, self.side is Direction.REMOVE, count)
 
     def log_moment(self, t: Numbers) -> Numbers:
         """K(t) for Re t > -1; relative accuracy about 1e-14 for real t >= 0, however small K is.
@@ -130,11 +143,31 @@ class SampledGaussianLaw(Law):
 
     @property
     def supremum(self) -> float:
-        return math.inf if self.side is Direction.REMOVE else up(-math.log1p(-self.rate), 4)
+        return self.supremum_interval.upper
 
     @property
     def infimum(self) -> float:
-        return -math.inf if self.side is Direction.ADD else -up(-math.log1p(-self.rate), 4)
+        return self.infimum_interval.lower
+
+    @property
+    def supremum_interval(self) -> Interval:
+        return Interval(math.inf, math.inf) if self.side is Direction.REMOVE else Interval(*self._edge())
+
+    @property
+    def infimum_interval(self) -> Interval:
+        if self.side is Direction.ADD:
+            return Interval(-math.inf, -math.inf)
+        low, high = self._edge()
+        return Interval(-high, -low)
+
+    def _edge(self) -> tuple[float, float]:
+        return edge(self.rate if self.declared_as is None else self.declared_as.rate)
+
+    def optimistic(self) -> SampledGaussianLaw:
+        if self.declared_as is None:
+            return self
+        rate, sigma = self.declared_as.optimistic()
+        return SampledGaussianLaw(rate, sigma, self.side)
 
     def closed_rho(self) -> float | None:
         """REMOVE: 1/(2 sigma^2), that of the noise without sampling; sampling only helps at finite orders.

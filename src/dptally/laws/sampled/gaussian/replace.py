@@ -15,7 +15,7 @@ Gaussian noise: (1-q) N(0, 1) + q N(1/sigma, 1) against (1-q) N(0, 1) + q N(-1/s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from dptally.laws.quadrature.losses import LossNodes, divergence, moment_by_node
 from dptally.laws.quadrature.trapezoid import REACH, significant_points, strip_step
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
 from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
+from dptally.laws.sampled.gaussian.parameters import Declared
 from dptally.laws.sampled.gaussian.replace_kernel import SampledReplaceNodes
 from dptally.laws.sampled.gaussian.window import SampledGaussianBand
 from dptally.numerics.normal import log_gaussian_delta
@@ -52,11 +53,13 @@ class SampledReplaceGaussianLaw(Law):
 
         delta(eps) = q ( delta_m(s m - m^2/2) + e^{eps - s m - m^2/2} delta_m(s m + m^2/2) ).
 
-    Both terms fall as s grows, so an interval that holds s bounds delta.
+    Both terms fall as s grows, so an interval that holds s bounds delta. ``rate`` and ``sigma`` are exact, or rounded
+    to the safe side of ``declared_as``.
     """
 
     rate: float
     sigma: float
+    declared_as: Declared | None = field(default=None, repr=False)
     has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = REPLACE_THEOREM
 
@@ -74,6 +77,11 @@ class SampledReplaceGaussianLaw(Law):
 
     def reverse(self) -> SampledReplaceGaussianLaw:
         return self
+
+    def optimistic(self) -> SampledReplaceGaussianLaw:
+        if self.declared_as is None:
+            return self
+        return SampledReplaceGaussianLaw(*self.declared_as.optimistic())
 
     def _ratio(self, s: Floats) -> Floats:
         """log A(s)."""

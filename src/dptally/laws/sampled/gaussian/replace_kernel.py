@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
-from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes, weighted_expm1
+from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes, strip_defect, weighted_expm1
 from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
@@ -124,7 +124,7 @@ class SampledReplaceNodes:
         k = top + np.log(total) + (math.log(h) - _HALF_LOG_TAU)
         a = np.minimum(s * _LINES, 2 * math.pi / h)
         log_defect = (0.5 * a - 2 * math.pi / h) * a - np.multiply.outer(theta, np.log(np.cos((0.5 / s) * a)))
-        defect = np.exp(np.minimum(log_defect.min(axis=1), 0.0))
+        defect = strip_defect(log_defect.min(axis=1))
         sloppy = kernel.loss_error(t, up, kernel.share(t)) + kernel.loss_error(-t, down, kernel.share(-t))
         longest = float(np.abs(up).max()) + theta * float(np.abs(loss).max())
         rounding = len(t) + 8 + 4 * longest + float((t * t).max()) + 4 * np.abs(k) + np.abs(top)
