@@ -43,7 +43,7 @@ from dptally.ledger.stated import check_plan
 from dptally.ledger.status import Status, balance, failure_balance, odometer, remaining, repeats
 from dptally.ledger.store import Settlement, Store, checked_url
 from dptally.ledger.terms import ALLOWANCE, ROW, Terms, amount_from_json, amount_to_json
-from dptally.ledger.values import encoded
+from dptally.ledger.values import decoded, encoded
 from dptally.ledger.verification import Verified, verify
 from dptally.ledger.witness import Witness, witness_at
 from dptally.mechanisms.mechanism import Mechanism
@@ -370,8 +370,9 @@ class Ledger:
 
     def _keep(self, entry: Entry, value: Any) -> Any:
         """The value as JSON, if it did not cost more than the debit and can be kept; for receipts."""
-        check_paid(entry, self._terms(entry.dataset), value)
-        return encoded(value)
+        made = encoded(value)
+        check_paid(entry, self._terms(entry.dataset), decoded(made))  # what is kept, not what poses as it
+        return made
 
     def _settle(self, endings: Sequence[Ending]) -> None:
         """Settle open spends of one dataset in one transaction; for receipts."""

@@ -48,7 +48,7 @@ def vector(name: str, data: object) -> Vector:
     if not hasattr(data, "__array__"):
         if not isinstance(data, Iterable):
             raise InvalidType(name, "a list, a vector, a pandas, polars or Arrow column", type(data).__name__)
-        return np.fromiter(data, dtype=object, count=len(data))
+        return np.fromiter(data, dtype=object, count=len(data))  # type: ignore[arg-type]
     array = np.asarray(data)
     if array.ndim != 1:
         raise InvalidType(name, "one column (one dimension)", "another shape")
@@ -79,7 +79,7 @@ def numeric(name: str, data: object, missing: float | Rule = DROP) -> Vector:
             raise InvalidType(name, "a column of doubles, singles or integers", array.dtype.name)
         gaps = np.isnan(array)
         if gaps.any():
-            array = array[~gaps] if missing is DROP else np.where(gaps, np.float64(missing), array)  # type: ignore[arg-type]
+            array = array[~gaps] if missing is DROP else np.where(gaps, np.float64(missing), array)
     return array
 
 
