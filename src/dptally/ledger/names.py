@@ -124,6 +124,10 @@ def name(argument: str, value: object) -> str:
     >>> name("part", "Ａ３")  # full-width letters are the letters
     'A3'
     """
+    if type(value) is str and value.isascii() and value.isprintable() and 0 < len(value) <= 200:
+        if value != value.strip() or "  " in value:
+            raise InvalidArgument(argument, "a non-empty text without spaces at its ends, nor two in a row", value)
+        return value
     text = unicodedata.normalize("NFKC", prose(argument, value, limit=200))
     if not text or text != text.strip():
         raise InvalidArgument(argument, "a non-empty text without spaces at its ends", value)
@@ -145,6 +149,8 @@ def identifier(argument: str, value: object) -> str:
     Latin, Chinese, Japanese and Korean letters may stand together.
     """
     text = name(argument, value)
+    if text.isascii():
+        return text
     scripts = {_script(character) for character in text} - {""}
     if len(scripts) > 1 and not scripts <= _TOGETHER:
         shown = " and ".join(sorted(script.capitalize() for script in scripts))
@@ -160,6 +166,8 @@ def skeleton(text: str) -> str:
     >>> skeleton("сор") == skeleton("cop")  # Cyrillic and Latin
     True
     """
+    if text.isascii():
+        return text
     drawn = unicodedata.normalize("NFKD", text).translate(_DRAWN)
     return "".join(str(unicodedata.digit(c)) if c.isdecimal() else c for c in drawn)
 
