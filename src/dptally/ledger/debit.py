@@ -6,8 +6,6 @@ chain and updates the totals. Either all of it is durable or none of it happened
 
 from __future__ import annotations
 
-import copy
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from dptally.errors import BudgetExceeded, CannotPrice, InvalidArgument, KeyReus
 from dptally.law.adjacency import REPLACE
 from dptally.ledger import hints
 from dptally.ledger.books import DATASET, Books
+from dptally.ledger.chain import canonical
 from dptally.ledger.entries import (
     Entry,
     Request,
@@ -40,7 +39,7 @@ from dptally.ledger.units import Amount
 from dptally.ledger.verification import key_column
 from dptally.mechanisms.mechanism import Mechanism
 
-__all__ = ["Asked", "Refused", "check_request", "debit", "entry_of", "replayed", "settle"]
+__all__ = ["Asked", "Refused", "check_request", "debit", "entry_of", "settle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,10 @@ class Asked:
     request: Request
     plan_json: str
     call: str = field(default_factory=lambda: secrets.token_hex(8))
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", key_column(self.request.key, self.call))
 
     @classmethod
     def of(cls, request: Request) -> Asked:
@@ -57,10 +60,6 @@ class Asked:
         if plan_from_json(text) != request.plan:  # the history must be able to say what was paid for
             raise InvalidArgument("plan", "one that its JSON gives back unchanged", request.plan)
         return cls(request, text)
-
-    @property
-    def key(self) -> str:
-        return key_column(self.request.key, self.call)
 
 
 @dataclass(slots=True, eq=False)
@@ -87,16 +86,6 @@ class Refused(Exception):
         return exceeded(self.dataset, self.terms, self.books, self.holder, self.cost, partition, part, hint)
 
 
-def replayed(
-    connection: sa.Connection, dataset: str, terms: Terms, asked: Sequence[Asked]
-) -> list[tuple[Entry, bool]] | None:
-    """The entries of requests whose keys are all known; None if any is new. Entries never change: no lock."""
-    found = find_keys(connection, dataset, (one.key for one in asked))
-    if any(one.key not in found for one in asked):
-        return None
-    return _answers(connection, dataset, terms, asked, found)
-
-
 def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> list[tuple[Entry, bool]]:
     """Charge every request that is new, or none: (entry, replayed) for each."""
     journal = Journal.locked(connection, dataset)
@@ -106,9 +95,9 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
     analysts = {one.request.by for one in fresh.values()}
     places = {(one.request.partition, one.request.part) for one in fresh.values()}
     before = journal.load(analysts, places)
-    books = copy.deepcopy(before)
+    books = before.copy()
     at = now()
-    bodies: list[tuple[str, str]] = []
+    bodies: list[tuple[str, dict[str, Any]]] = []
     for one in asked:
         if fresh.get(one.key) is one:
             cost = check_request(connection, dataset, terms, books, one.request)
@@ -117,8 +106,8 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
             bodies.append((one.key, body))
     if bodies:
         journal.save(before, books)
-        hashes = journal.append([("spend", key, None, body) for key, body in bodies])
-        found |= {key: (json.loads(body), digest) for (key, body), digest in zip(bodies, hashes, strict=True)}
+        hashes = journal.append([("spend", key, None, canonical(body)) for key, body in bodies])
+        found |= {key: (body, digest) for (key, body), digest in zip(bodies, hashes, strict=True)}
     return _answers(connection, dataset, terms, asked, found)
 
 
@@ -184,7 +173,7 @@ def entry_of(dataset: str, terms: Terms, body: Mapping[str, Any], digest: str, e
         symbol=terms.symbol(meter),
         expires=body["expires"],
         hash=digest,
-        state=state_of(body, end, now()),
+        state=state_of(body, end, now()) if end is not None or body["expires"] is not None else "reserved",
         value=None if end is None else end.get("value"),
         amount=cost,
         call=body["call"],

@@ -106,6 +106,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+@lru_cache(maxsize=64)
 def stamp(moment: datetime) -> str:
     """UTC with microseconds: fixed width, so that texts sort like times."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -116,26 +117,24 @@ def stamp(moment: datetime) -> str:
 
 def spend_body(
     request: Request, plan_json: str, dataset: str, number: int, call: str, cost: Amount, at: datetime
-) -> str:
+) -> dict[str, Any]:
     expires = None if request.expires is None else stamp(at + timedelta(seconds=request.expires))
-    return canonical(
-        {
-            "at": stamp(at),
-            "by": request.by,
-            "call": call,
-            "cost": amount_to_json(cost),
-            "dataset": dataset,
-            "expires": expires,
-            "key": request.key,
-            "labels": list(request.labels),
-            "part": request.part,
-            "partition": request.partition,
-            "plan": plan_json,
-            "seq": number,
-            "type": "spend",
-            "why": request.why,
-        }
-    )
+    return {
+        "at": stamp(at),
+        "by": request.by,
+        "call": call,
+        "cost": amount_to_json(cost),
+        "dataset": dataset,
+        "expires": expires,
+        "key": request.key,
+        "labels": list(request.labels),
+        "part": request.part,
+        "partition": request.partition,
+        "plan": plan_json,
+        "seq": number,
+        "type": "spend",
+        "why": request.why,
+    }
 
 
 def settle_body(dataset: str, number: int, of: int, state: State, value: Any, at: datetime, by: str) -> str:
@@ -195,7 +194,7 @@ def name(argument: str, value: object) -> str:
     text = prose(argument, value, limit=200)
     if not text or text != text.strip():
         raise InvalidArgument(argument, "a non-empty text without spaces at its ends", value)
-    if any(unicodedata.category(c) in _NOT_IN_NAMES for c in text):
+    if not text.isprintable() and any(unicodedata.category(c) in _NOT_IN_NAMES for c in text):
         raise InvalidArgument(argument, "one line of printable characters, without invisible ones", ascii(value))
     return text
 
@@ -208,6 +207,8 @@ def prose(argument: str, value: object, limit: int = 2000) -> str:
         raise InvalidType(argument, "a text", value)
     if len(value) > limit:
         raise InvalidArgument(argument, f"at most {limit} characters", value)
+    if value.isprintable():  # which has none of the characters below
+        return value
     if any(unicodedata.category(c) in _NOT_IN_PROSE and c not in "\n\t" for c in value):
         raise InvalidArgument(argument, "free of control characters", ascii(value))
     if not _TURNING.isdisjoint(value):

@@ -16,7 +16,7 @@ from dptally.ledger import composition, statement
 from dptally.ledger.backup import backup
 from dptally.ledger.books import DATASET, EVERYONE, Books
 from dptally.ledger.chain import Head, canonical, genesis
-from dptally.ledger.debit import Asked, Refused, check_request, debit, replayed, settle
+from dptally.ledger.debit import Asked, Refused, check_request, debit, settle
 from dptally.ledger.entries import Entry, Request, State, name, now, prose, stamp
 from dptally.ledger.history import export, spends
 from dptally.ledger.journal import (
@@ -283,16 +283,13 @@ class Ledger:
     def _debit(self, dataset: str, requests: Sequence[Request]) -> list[Receipt]:
         terms = self._terms(dataset)
         asked = [Asked.of(request) for request in requests]
-        known = None
-        if asked and all(request.key is not None for request in requests):
-            known = self._store.read(lambda connection: replayed(connection, dataset, terms, asked))
-        if known is None:
-            for request in requests:
-                terms.price(request.plan)  # outside the lock; the price is remembered
-            try:
-                known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
-            except Refused as refusal:
-                raise refusal.explained() from None
+        for plan in {request.plan for request in requests}:
+            terms.price(plan)  # outside the lock; the price is remembered
+        try:
+            known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
+        except Refused as refusal:
+            raise refusal.explained() from None
+        if not all(again for _, again in known):
             self._tell(dataset)
         return [Receipt(entry, again, self._settle) for entry, again in known]
 
