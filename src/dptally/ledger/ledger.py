@@ -18,7 +18,7 @@ from dptally.ledger import composition, statement
 from dptally.ledger.backup import backup
 from dptally.ledger.books import DATASET, EVERYONE, Books
 from dptally.ledger.chain import Head, canonical, genesis
-from dptally.ledger.debit import Asked, Refused, check_request, debit, is_deferred, replayed, settle, settle_once
+from dptally.ledger.debit import Asked, Refused, check_request, debit, is_deferred, settle, settle_once
 from dptally.ledger.entries import Entry, Request, State, now, stamp
 from dptally.ledger.history import export, spends
 from dptally.ledger.journal import (
@@ -352,17 +352,14 @@ class Ledger:
         dataset = name("dataset", dataset)
         terms = self._terms(dataset)
         asked = [Asked.of(request, deferred) for request in requests]
-        known = None
-        if asked and all(request.key is not None for request in requests):
-            known = self._store.read(lambda connection: replayed(connection, dataset, terms, asked))
-        if known is None:
-            for request in requests:
-                check_plan(dataset, terms, request.plan)
-                terms.price(request.plan)  # outside the lock; the price is remembered
-            try:
-                known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
-            except Refused as refusal:
-                raise refusal.explained() from None
+        for plan in {request.plan for request in requests}:
+            check_plan(dataset, terms, plan)
+            terms.price(plan)  # outside the lock; the price is remembered
+        try:
+            known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
+        except Refused as refusal:
+            raise refusal.explained() from None
+        if not all(again for _, again in known):
             self._tell(dataset)
         return known
 

@@ -111,6 +111,8 @@ def prose(argument: str, value: object, limit: int = 2000) -> str:
         raise InvalidType(argument, "a text", value)
     if len(value) > limit:
         raise InvalidArgument(argument, f"at most {limit} characters", value)
+    if value.isprintable():  # which has none of the characters below
+        return value
     if any(unicodedata.category(c) in _NOT_IN_PROSE and c not in "\n\t" for c in value):
         raise InvalidArgument(argument, "free of control characters", ascii(value))
     if not _TURNING.isdisjoint(value):
