@@ -52,13 +52,23 @@ from dptally.mechanisms.json import from_json as from_json
 from dptally.mechanisms.json import to_json as to_json
 from dptally.mechanisms.laplace import Laplace as Laplace
 from dptally.mechanisms.mechanism import Mechanism as Mechanism
+from dptally.mechanisms.mixture_of_gaussians import MixtureOfGaussians as MixtureOfGaussians
 from dptally.mechanisms.poisson_sampled import PoissonSampled as PoissonSampled
 from dptally.mechanisms.profile import Profile as Profile
 from dptally.mechanisms.pure_dp import PureDP as PureDP
 from dptally.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
 from dptally.mechanisms.registry import register as register
 from dptally.mechanisms.renyi_dp import RenyiDP as RenyiDP
+from dptally.mechanisms.sampling.balls_in_bins import BallsInBins as BallsInBins
+from dptally.mechanisms.sampling.cyclic import Cyclic as Cyclic
+from dptally.mechanisms.sampling.fixed_size import FixedSize as FixedSize
+from dptally.mechanisms.sampling.poisson import Poisson as Poisson
+from dptally.mechanisms.sampling.random_allocation import RandomAllocation as RandomAllocation
+from dptally.mechanisms.sampling.sampled import Sampled as Sampled
+from dptally.mechanisms.sampling.shuffled_batches import ShuffledBatches as ShuffledBatches
+from dptally.mechanisms.sampling.truncated_poisson import TruncatedPoisson as TruncatedPoisson
 from dptally.mechanisms.training import dpsgd as dpsgd
+from dptally.mechanisms.training import training as training
 from dptally.mechanisms.zcdp import ZCDP as ZCDP
 
 __version__: str

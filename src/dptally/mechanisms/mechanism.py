@@ -58,6 +58,29 @@ class Mechanism(Value):
         composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
         return tuple(dict.fromkeys(composed))
 
+    def laws_below(self) -> tuple[Law, ...] | None:
+        """Laws of pairs that the mechanism certainly attains, where ``laws`` only bounds it from above.
+
+        None: ``laws`` is the pair itself, so that it serves both ends of an interval. Empty: nothing is known from below.
+        """
+        return None
+
+    def why_wide(self) -> str:
+        """Where ``laws_below`` answers: what the two ends of an interval are."""
+        return ""
+
+    def _below(self) -> tuple[tuple[Composition, ...], str] | None:
+        """The directions that the plan attains and why they differ from ``directions()``; None where they do not."""
+        stated = [(part.laws_below(), part, n) for part, n in self.parts]
+        why = "; ".join(dict.fromkeys(part.why_wide() for below, part, _ in stated if below is not None))
+        if all(below is None for below, _, _ in stated):
+            return None
+        found = [(part.laws() if below is None else below, n) for below, part, n in stated]
+        known = [(laws, n) for laws, n in found if laws]
+        number = max((len(laws) for laws, _ in known), default=1)
+        made = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in known) for d in range(number))
+        return tuple(dict.fromkeys(made)), why
+
     # -- what it says of itself ----------------------------------------------------------------------------------
 
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -125,7 +148,9 @@ class Mechanism(Value):
 
     def epsilon_interval(self, delta: float) -> Interval:
         """Certified bounds of the smallest epsilon >= 0 with delta(epsilon) <= delta."""
-        return certified.epsilon_interval(self.directions(), checks.probability("delta", delta))
+        at = checks.probability("delta", delta)
+        box, below = certified.epsilon_interval(self.directions(), at), self._below()
+        return box if below is None else _bounded(box, certified.epsilon_interval(below[0], at), below[1])
 
     def epsilon_curve(self, steps: Iterable[int], delta: float) -> list[float]:
         """epsilon after each number of steps, where one step is this plan: certified upper bounds, in the order given.
@@ -154,7 +179,9 @@ class Mechanism(Value):
         """Certified bounds of delta(epsilon) = sup over events S of P(S) - exp(epsilon) Q(S), the larger
         direction.
         """
-        return certified.delta_interval(self.directions(), checks.nonnegative("epsilon", epsilon))
+        at = checks.nonnegative("epsilon", epsilon)
+        box, below = certified.delta_interval(self.directions(), at), self._below()
+        return box if below is None else _bounded(box, certified.delta_interval(below[0], at), below[1])
 
     @overload
     def renyi(self, order: float) -> float: ...
@@ -217,6 +244,11 @@ def _authored(law: Law) -> bool:
     """Whether a law's theorem was written by the author of a class from outside (or given to this one law)."""
     owner = next(cls for cls in type(law).__mro__ if "theorem" in vars(cls))
     return not shipped(owner) or isinstance(vars(owner)["theorem"], property)
+
+
+def _bounded(above: Interval, below: Interval, why: str) -> Interval:
+    """The upper end of what bounds the plan, the lower end of what it attains."""
+    return Interval(min(below.lower, above.upper), above.upper, f"{above.method} ({why})")
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:

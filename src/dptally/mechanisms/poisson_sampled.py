@@ -156,6 +156,18 @@ class PoissonSampled(Mechanism):
             return math.nextafter(1.0 / law.mu, 0.0)
         return 0.0
 
+    def grouped(self, size: int) -> Mechanism:
+        """``size`` records, each in the sample by its own coin: exact for Gaussian noise [Ganesh 2024, arXiv 2401.10294]."""
+        from dptally.mechanisms.mixture_of_gaussians import binomial_mixture
+
+        if isinstance(self.mechanism, Gaussian) and self.adjacency is ADD_REMOVE:
+            if self.rate in (0.0, 1.0):
+                return PoissonSampled(Gaussian(self.mechanism.sigma, size * self.mechanism.sensitivity), self.rate)
+            return binomial_mixture(self.mechanism.sigma, self.mechanism.sensitivity, self.rate, size)
+        raise Unanswerable(
+            f"groups of records of {self!r} are not answered: the exact pair is known for Gaussian noise under ADD_REMOVE"
+        )
+
 
 def _replace_law(sides: tuple[Law, ...], rate: float, sigma: float) -> Law:
     """The law under REPLACE: that of (P1, P0) decides, for both directions."""
