@@ -43,7 +43,9 @@ class MixedLaw(Law):
         if np.iscomplexobj(logs) or not bool((np.abs(t) < 1e6).all()):
             return np.asarray(safe + np.log(np.exp(logs - safe).sum(axis=0)))
         # near one: log1p of the mean of expm1, so that K keeps its relative accuracy
-        small = np.stack([np.expm1(np.minimum(np.asarray(law.log_moment(t)), 1.0)) * share for law, share in self.parts])
+        small = np.stack(
+            [np.expm1(np.minimum(np.asarray(law.log_moment(t)), 1.0)) * share for law, share in self.parts]
+        )
         near = np.log1p(small.sum(axis=0))
         return np.where(logs.max(axis=0) < 0.5, near, safe + np.log(np.exp(logs - safe).sum(axis=0)))
 

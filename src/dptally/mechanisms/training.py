@@ -98,7 +98,9 @@ def training(
     if sampler is None:
         sampler = Poisson(_rate(batch_size, dataset_size))
     if sampler.unit == "steps" and epochs is not None:
-        plan: Mechanism = Sampled(noise, sampler, _steps(epochs, _share(sampler, batch_size, dataset_size)), None, adjacency)
+        plan: Mechanism = Sampled(
+            noise, sampler, _steps(epochs, _share(sampler, batch_size, dataset_size)), None, adjacency
+        )
     elif epochs is not None:
         plan = Sampled(noise, sampler, None, _whole(epochs), adjacency)
     else:
@@ -116,7 +118,9 @@ def training(
 
 def _rate(batch_size: int | None, dataset_size: int | None) -> float:
     if batch_size is None or dataset_size is None:
-        raise InvalidArgument("batch_size, dataset_size", "both given where no sampler or rate is", (batch_size, dataset_size))
+        raise InvalidArgument(
+            "batch_size, dataset_size", "both given where no sampler or rate is", (batch_size, dataset_size)
+        )
     batch, records = checks.count("batch_size", batch_size, 1), checks.count("dataset_size", dataset_size, 1)
     if batch > records:
         raise InvalidArgument("batch_size", f"at most the dataset size {records}", batch)

@@ -24,7 +24,7 @@ __all__ = ["SHUFFLE_THEOREM", "shuffled_lower_law"]
 
 SHUFFLE_THEOREM = "Chua et al. 2024, How private are DP-SGD implementations? (arXiv 2403.17673): a lower bound"
 _BINS = 500
-_LEAST = 1e-9  # probability of a bin: its rounding stays below the shade
+_LEAST = 3e-8  # probability of a bin: its rounding stays below the shade
 _SHADE = 1e-6  # masses and losses are moved down by as much, relatively: more than their rounding
 
 
@@ -43,7 +43,9 @@ def shuffled_lower_law(sigma: float, steps: int, side: Direction) -> AtomicLaw:
     masses = []
     for m in (2.0, 1.0):
         below = log_below(edges, m)
-        masses.append(np.concatenate(([math.exp(float(below[0]))], np.diff(np.exp(below)), [-math.expm1(float(below[-1]))])))
+        masses.append(
+            np.concatenate(([math.exp(float(below[0]))], np.diff(np.exp(below)), [-math.expm1(float(below[-1]))]))
+        )
     p, q = masses if side is Direction.REMOVE else masses[::-1]
     kept = (p > _LEAST) & (q > _LEAST)
     loss = np.log(p[kept] / q[kept]) - _SHADE

@@ -23,9 +23,7 @@ from dptally.numerics.exact import between
 
 __all__ = ["TRUNCATED_THEOREM", "least_rate", "overflow", "truncated_poisson_law"]
 
-TRUNCATED_THEOREM = (
-    "Ganesh et al. 2025, arXiv 2508.15089; a bounding pair: proof in dptally docs/batching.md"
-)
+TRUNCATED_THEOREM = "Ganesh et al. 2025, arXiv 2508.15089; a bounding pair: proof in dptally docs/batching.md"
 _EXACT = 400  # records up to which the probabilities are exact fractions
 _WIDER = 1e-9  # relative: what the incomplete beta function may be off by
 

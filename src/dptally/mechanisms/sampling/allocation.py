@@ -14,7 +14,9 @@ __all__ = ["allocation_laws"]
 _KNOWN = "Gaussian and Laplace noise and two-valued losses under ADD_REMOVE, Gaussian noise under REPLACE"
 
 
-def allocation_laws(sampler: Sampler, step: Step, blocks: tuple[tuple[int, int], ...], adjacency: Adjacency) -> tuple[Law, ...]:
+def allocation_laws(
+    sampler: Sampler, step: Step, blocks: tuple[tuple[int, int], ...], adjacency: Adjacency
+) -> tuple[Law, ...]:
     """The laws of one epoch that uses a record once in each of some blocks: (steps of a block, how many of them)."""
     from dptally.laws.sampled.allocation.epochs import AllocationEpochsLaw
     from dptally.laws.sampled.allocation.law import AllocationLaw

@@ -16,7 +16,11 @@ __all__ = ["BallsInBins"]
 
 
 @declared(
-    section="sampling", plan="balls_in_bins", aliases=("bins",), example={"steps_per_epoch": 10}, refuses={"steps_per_epoch": (0,)}
+    section="sampling",
+    plan="balls_in_bins",
+    aliases=("bins",),
+    example={"steps_per_epoch": 10},
+    refuses={"steps_per_epoch": (0,)},
 )
 @dataclass(frozen=True, slots=True, repr=False)
 class BallsInBins(Sampler):

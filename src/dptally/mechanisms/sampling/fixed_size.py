@@ -38,7 +38,9 @@ class FixedSize(Sampler):
     batch_size: int
     dataset_size: int
     json_name: ClassVar[str] = "fixed_size"
-    assumption: ClassVar[str] = "sampling: every batch is a fresh uniform subset of fixed size; not consecutive parts of one shuffle"
+    assumption: ClassVar[str] = (
+        "sampling: every batch is a fresh uniform subset of fixed size; not consecutive parts of one shuffle"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "batch_size", checks.count("batch_size", self.batch_size, 1))

@@ -39,7 +39,9 @@ class RandomAllocation(Sampler):
     times: int = 1
     json_name: ClassVar[str] = "random_allocation"
     unit: ClassVar[str] = "epochs"
-    assumption: ClassVar[str] = "sampling: every epoch each record is used in a uniform subset of the steps, of fixed size, of its own"
+    assumption: ClassVar[str] = (
+        "sampling: every epoch each record is used in a uniform subset of the steps, of fixed size, of its own"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", checks.count("steps", self.steps, 1))

@@ -15,7 +15,11 @@ __all__ = ["ShuffledBatches"]
 
 
 @declared(
-    section="sampling", plan="shuffled_batches", aliases=("shuffled",), example={"steps_per_epoch": 10}, refuses={"steps_per_epoch": (0,)}
+    section="sampling",
+    plan="shuffled_batches",
+    aliases=("shuffled",),
+    example={"steps_per_epoch": 10},
+    refuses={"steps_per_epoch": (0,)},
 )
 @dataclass(frozen=True, slots=True, repr=False)
 class ShuffledBatches(Sampler):
@@ -31,7 +35,9 @@ class ShuffledBatches(Sampler):
     steps_per_epoch: int
     json_name: ClassVar[str] = "shuffled_batches"
     unit: ClassVar[str] = "epochs"
-    assumption: ClassVar[str] = "batches: shuffled every epoch and cut into equal parts; no amplification is claimed for that"
+    assumption: ClassVar[str] = (
+        "batches: shuffled every epoch and cut into equal parts; no amplification is claimed for that"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps_per_epoch", checks.count("steps_per_epoch", self.steps_per_epoch, 1))

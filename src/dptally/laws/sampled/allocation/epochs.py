@@ -64,7 +64,7 @@ class CutEpoch:
     @property
     def width(self) -> float:
         """v: such that turning costs about as much as for the law itself."""
-        return 2.0 * self.law.shift / math.sqrt(self.law.steps)
+        return self.law.shift / math.sqrt(self.law.steps)
 
     @property
     def _stiffness(self) -> float:
@@ -108,8 +108,18 @@ class CutEpoch:
             series = nodes.step * np.exp((z + k) * (last - centre) + k * centre) / -np.expm1(-(z + k) * nodes.step)
             left, size = left + sign * pair * series, size + np.abs(pair * series)
         # ends: what is missed by H = 1 - e^l on the left, and beyond the window on the right
-        missed = np.abs(pair) * math.exp(min(nodes.log_left + theta * (last - centre), 700.0)) / -math.expm1(-theta * nodes.step) * nodes.step
-        right = (np.abs(pair) + np.abs(2 * z + 1) / v + 20 / v**2) * 4 * float(second[-1] + first[-1]) * (1 + abs(float(x[-1])))
+        missed = (
+            np.abs(pair)
+            * math.exp(min(nodes.log_left + theta * (last - centre), 700.0))
+            / -math.expm1(-theta * nodes.step)
+            * nodes.step
+        )
+        right = (
+            (np.abs(pair) + np.abs(2 * z + 1) / v + 20 / v**2)
+            * 4
+            * float(second[-1] + first[-1])
+            * (1 + abs(float(x[-1])))
+        )
         return total + left, error + phase + EPS * 40 * (1 + np.abs(z * (last - centre))) * size + missed + right
 
     def _log_rule_error(self, nodes: _Nodes, theta: float, reach: float, centre: float) -> float:
@@ -138,7 +148,7 @@ class CutEpoch:
         return float(2.0 ** (math.floor(2 * math.log2(h)) / 2))
 
     def nodes(self, reach: float) -> _Nodes:
-        return _nodes(self.law, self.cut + 4.0 * self.width, self.cut + 14.0 * self.width, self._step(reach))
+        return _nodes(self.law, self.cut + 7.0 * self.width, self.cut + 14.0 * self.width, self._step(reach))
 
     # -- the summand ---------------------------------------------------------------------------------------
 
@@ -159,7 +169,10 @@ class CutEpoch:
             if not (values > 0).all() or not errors[1] + missed < 0.01 * values[1]:
                 continue
             logs = np.log(values) + z.real * centre
-            k_value, k_error = float(logs[1]), 1.01 * (errors[1] + missed) / values[1] + 8 * EPS * (1 + abs(theta * centre))
+            k_value, k_error = (
+                float(logs[1]),
+                1.01 * (errors[1] + missed) / values[1] + 8 * EPS * (1 + abs(theta * centre)),
+            )
             first = (logs[2] - logs[0]) / (2 * gap)
             second = (logs[2] - 2 * logs[1] + logs[0]) / gap**2
             out[:, i] = k_value, k_error, first, max(second, 1e-6 / self._stiffness)
@@ -191,7 +204,10 @@ class CutEpoch:
         v = self.width
         weight = np.exp(nodes.log_mass + log_d) / v
         total = float(weight @ (1 + x / v))
-        error = float(weight @ ((1 + np.abs(x) / v) * (nodes.doubt + EPS * (len(x) + 60 + 2 * x * x + 2 * np.abs(nodes.log_mass)))))
+        error = float(
+            weight
+            @ ((1 + np.abs(x) / v) * (nodes.doubt + EPS * (len(x) + 60 + 2 * x * x + 2 * np.abs(nodes.log_mass))))
+        )
         missed = self._log_left_out_error(nodes)
         return total + 1.01 * error + missed
 
@@ -241,8 +257,8 @@ def _cut(law: AllocationLaw, epochs: int, level: float) -> tuple[CutEpoch, float
     while loss < 40.0 * law.shift * (1 + law.shift):
         _, high, rate = (float(v[0]) for v in law.log_excess(np.array([loss])))
         if high + math.log1p(max(rate, 0.0)) < goal:  # about log P(L > loss)
-            for further in (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0):  # the window is soft
-                cut = CutEpoch(law, loss + further * 2.0 * spread)
+            for further in (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0):  # the window is soft
+                cut = CutEpoch(law, loss + further * spread)
                 lost = epochs * cut.left_out()
                 if lost < 10 * level:
                     return cut, lost
