@@ -49,6 +49,7 @@ _HOME = {
     "Accountant": "answers.accountant",
     # tools
     "calibrate": "calibration",
+    "inspect_loader": "release.loaders",
     "Ledger": "ledger",
 }
 _MODULES = (

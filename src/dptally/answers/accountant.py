@@ -12,7 +12,7 @@ from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.composed import Composed
 from dptally.mechanisms.json import from_json, to_json
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.training import dpsgd
+from dptally.mechanisms.training_runs import dpsgd
 
 __all__ = ["Accountant"]
 

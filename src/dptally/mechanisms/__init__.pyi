@@ -29,6 +29,6 @@ from dptally.mechanisms.sampling.random_allocation import RandomAllocation as Ra
 from dptally.mechanisms.sampling.sampled import Sampled as Sampled
 from dptally.mechanisms.sampling.shuffled_batches import ShuffledBatches as ShuffledBatches
 from dptally.mechanisms.sampling.truncated_poisson import TruncatedPoisson as TruncatedPoisson
-from dptally.mechanisms.training import dpsgd as dpsgd
-from dptally.mechanisms.training import training as training
+from dptally.mechanisms.training_runs import dpsgd as dpsgd
+from dptally.mechanisms.training_runs import training as training
 from dptally.mechanisms.zcdp import ZCDP as ZCDP

@@ -75,7 +75,7 @@ TABLE: dict[str, Row] = {
     ),
     "Cyclic": Row("dptally.mechanisms.sampling.cyclic", "cyclic", "cyclic", (), "cyclic(steps_per_epoch)"),
     "dpsgd": Row(
-        "dptally.mechanisms.training",
+        "dptally.mechanisms.training_runs",
         None,
         "dpsgd",
         (),
@@ -107,7 +107,7 @@ TABLE: dict[str, Row] = {
         "dptally.mechanisms.sampling.fixed_size", "fixed_size", "fixed_size", (), "fixed_size(batch_size, dataset_size)"
     ),
     "training": Row(
-        "dptally.mechanisms.training",
+        "dptally.mechanisms.training_runs",
         None,
         "training",
         (),

@@ -22,7 +22,7 @@ __all__ = ["FixedSize"]
     section="sampling",
     plan="fixed_size",
     example={"batch_size": 10, "dataset_size": 1000},
-    refuses={"batch_size": (0, 1001), "dataset_size": (0, 9)},
+    refuses={"batch_size": (0, 1001), "dataset_size": (0,)},
 )
 @dataclass(frozen=True, slots=True, repr=False)
 class FixedSize(Sampler):

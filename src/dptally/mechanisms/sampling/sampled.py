@@ -28,6 +28,7 @@ def _example() -> dict[str, object]:
     section="sampling",
     plan="sampled",
     example=_example,
+    zero=("steps",),
     refuses={"mechanism": (1.0, None), "sampler": (0.1, None)},
 )
 @dataclass(frozen=True, slots=True, repr=False)
