@@ -32,7 +32,6 @@ _HOME = {
     "UnknownDataset": "errors",
     "DatasetExists": "errors",
     "KeyReused": "errors",
-    "TermsMismatch": "errors",
     "NotReleasable": "errors",
     "ChainBroken": "errors",
     "RolledBack": "errors",

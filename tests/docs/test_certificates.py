@@ -20,7 +20,8 @@ INTERNAL = re.compile(r"\bE0\d\d-\d+\b|\b(?:GDPT|ADP) paper\b")
 def names() -> set[str]:
     """Every class, function, method, attribute and constant of the package, bare and behind its class; every file."""
     found = {path.relative_to(ROOT / "src" / "dptally").as_posix() for path in SOURCES}
-    found |= {path.name for path in SOURCES} | {path.stem for path in SOURCES}
+    found |= {path.name for path in SOURCES} | {f"{path.parent.name}/{path.name}" for path in SOURCES}
+    found |= {path.stem for path in SOURCES}
     for path in SOURCES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):

@@ -250,7 +250,7 @@ def smallest_sigma(
 def sigma_for(order: float, epsilon: float, sensitivity: float = 1.0) -> float:
     """The smallest Gaussian noise that is (order, epsilon)-ADP, rounded up:
 
-    sigma^2 = a (a-1) sensitivity^2 / (2 log(1 + a (a-1) epsilon))  [ADP paper, Cor. 1]
+    sigma^2 = a (a-1) sensitivity^2 / (2 log(1 + a (a-1) epsilon))  [Liu, Wang 2025, Cor. 1]
 
     >>> round(sigma_for(2.0, 0.5), 12)
     1.201122408786

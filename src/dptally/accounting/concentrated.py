@@ -170,7 +170,7 @@ def rho_from_pure(epsilon: float) -> float:
 def sigma_for(rho: float, sensitivity: float = 1.0) -> float:
     """The smallest Gaussian noise that is rho-zCDP, rounded up: sigma^2 = sensitivity^2 / (2 rho).
 
-    [ADP paper, (37); Bun, Steinke 2016, Prop. 1.6]
+    [Liu, Wang 2025, (37); Bun, Steinke 2016, Prop. 1.6]
 
     >>> round(sigma_for(0.02), 12)
     5.0

@@ -121,7 +121,7 @@ def mu_for(epsilon: float, delta: float) -> float:
 def mu_interval(epsilon: float, delta: float) -> Interval:
     """mu_GDP(epsilon, delta): the mu with delta_mu(epsilon) = delta, rounded both ways; [0, 0] at delta = 0, inf at 1.
 
-    Noise of 1/lower certainly meets (epsilon, delta); noise of 1/upper certainly needs it.  [GDPT paper, Def. 4.1]
+    Noise of 1/lower certainly meets (epsilon, delta); noise of 1/upper certainly needs it.  [Liu et al. 2022, Def. 4.1]
 
     >>> box = mu_interval(1.0, 1e-5)
     >>> round(box.lower, 12), box.width < 1e-14

@@ -141,7 +141,7 @@ class Loss:
     def exceeded_with(self, probability: float) -> Interval:
         """The smallest x with P(L > x) <= probability: the epsilon of probabilistic DP, for small probabilities.
 
-        [ADP paper, Def. 2.] It is quantile(1 - probability), without the rounding of 1 - probability.
+        [Liu, Wang 2025, Def. 2.] It is quantile(1 - probability), without the rounding of 1 - probability.
         """
         p = checks.probability("probability", probability)
         if p >= 1:

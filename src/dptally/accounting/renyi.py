@@ -196,7 +196,7 @@ def _no_finite_order(orders: Floats | None) -> str:
 def sigma_for(order: float, epsilon: float, sensitivity: float = 1.0) -> float:
     """The smallest Gaussian noise that is (order, epsilon)-RDP, rounded up: sigma^2 = a sensitivity^2 / (2 epsilon).
 
-    [ADP paper, (34); Mironov 2017, Cor. 3]
+    [Liu, Wang 2025, (34); Mironov 2017, Cor. 3]
 
     >>> round(sigma_for(10.0, 0.05), 12)
     10.0

@@ -1,7 +1,7 @@
 """Subsampling without and with replacement, as amplification of a privacy profile.
 
-[Balle, Barthe, Gaboardi 2018, Thm. 9 and 10; GDPT paper, Sec. 4.3.] The profile is the mechanism's own when one record
-of its input is replaced by another; Poisson sampling is ``Curve.sampled``.
+[Balle, Barthe, Gaboardi 2018, Thm. 9 and 10; Liu et al. 2022, Sec. 4.3.] The profile is the mechanism's own when one
+record of its input is replaced by another; Poisson sampling is ``Curve.sampled``.
 """
 
 from __future__ import annotations
