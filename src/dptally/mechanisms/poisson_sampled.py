@@ -116,11 +116,17 @@ class PoissonSampled(Mechanism):
         return self.mechanism._innermost() if isinstance(self.mechanism, PoissonSampled) else self
 
     def grouped(self, size: int) -> Mechanism:
-        """The mechanism's own group at the rate 1 - (1 - rate)^size at which any of them is in the sample.
+        """Gaussian noise: the mixture over how many of them are in the sample, exact [Ganesh 2024, arXiv 2401.10294].
 
-        Given that some are, the output is a mixture over which of them, each within the group's guarantee; and
-        H_a((1 - w) Q + w P', Q) is convex in P'. Exact mixtures are sharper still: override this where one is known.
+        Otherwise the mechanism's own group at the rate 1 - (1 - rate)^size at which any of them is in the sample. Given
+        that some are, the output is a mixture over which of them, each within the group's guarantee; and
+        H_a((1 - w) Q + w P', Q) is convex in P'.
         """
+        from dptally.mechanisms.gaussian import Gaussian
+        from dptally.mechanisms.mixture_of_gaussians import binomial_mixture
+
+        if self.adjacency is ADD_REMOVE and isinstance(self.mechanism, Gaussian) and 0 < self.rate < 1:
+            return binomial_mixture(self.mechanism.sigma, self.mechanism.sensitivity, self.rate, size)
         inside = self.mechanism.group(size)
         alone = sum(n for _, n in inside.parts) == 1
         if self.adjacency is not ADD_REMOVE or not alone or self.rate == 0.0:
@@ -163,18 +169,6 @@ def _laws(innermost: PoissonSampled, rate: Fraction, adjacency: Adjacency) -> tu
         _sampled_law(law, rate, side, other)
         for law, side, other in ((remove, Direction.REMOVE, add), (add, Direction.ADD, remove))
     )
-
-    def grouped(self, size: int) -> Mechanism:
-        """``size`` records, each in the sample by its own coin: exact for Gaussian noise [Ganesh 2024, arXiv 2401.10294]."""
-        from dptally.mechanisms.mixture_of_gaussians import binomial_mixture
-
-        if isinstance(self.mechanism, Gaussian) and self.adjacency is ADD_REMOVE:
-            if self.rate in (0.0, 1.0):
-                return PoissonSampled(Gaussian(self.mechanism.sigma, size * self.mechanism.sensitivity), self.rate)
-            return binomial_mixture(self.mechanism.sigma, self.mechanism.sensitivity, self.rate, size)
-        raise Unanswerable(
-            f"groups of records of {self!r} are not answered: the exact pair is known for Gaussian noise under ADD_REMOVE"
-        )
 
 
 def _sampled_law(law: Law, rate: Fraction, side: Direction, other: Law) -> Law:
