@@ -39,6 +39,7 @@ from dptally.errors import NotReleasable as NotReleasable
 from dptally.errors import RefusedExpression as RefusedExpression
 from dptally.errors import RolledBack as RolledBack
 from dptally.errors import SchemaTooNew as SchemaTooNew
+from dptally.errors import TermsMismatch as TermsMismatch
 from dptally.errors import Unanswerable as Unanswerable
 from dptally.errors import UnknownDataset as UnknownDataset
 from dptally.interop.events import from_dp_accounting as from_dp_accounting
