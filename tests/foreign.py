@@ -12,7 +12,7 @@ import dptally as dp
 from dptally.law import Law
 from dptally.law.law import Floats, Numbers
 
-__all__ = ["Coin", "CoinLaw"]
+__all__ = ["Coin", "CoinLaw", "Rated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +71,17 @@ class Coin(dp.Mechanism):
 
     def laws(self) -> tuple[Law, ...]:
         return (CoinLaw(self.loss),)
+
+
+@dataclass(frozen=True, slots=True)
+class Rated(dp.Mechanism):
+    """A coin with parameters that mean something else here than elsewhere: nothing is sampled, nothing declared."""
+
+    rate: float
+    sigma: float
+    adjacency: str
+    sensitivity: float
+    declared_epsilon: float = 0.0
+
+    def laws(self) -> tuple[Law, ...]:
+        return (CoinLaw(self.rate),)

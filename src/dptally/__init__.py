@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from dptally.mechanisms.table import TABLE
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -18,42 +20,35 @@ _HOME = {
     "DptallyError": "errors",
     "InvalidArgument": "errors",
     "InvalidType": "errors",
+    "InvalidLaw": "errors",
     "Unanswerable": "errors",
     "CannotCalibrate": "errors",
     "MissingExtra": "errors",
+    "EngineFailed": "errors",
+    "RefusedExpression": "errors",
     "LedgerError": "errors",
     "BudgetExceeded": "errors",
     "CannotPrice": "errors",
     "UnknownDataset": "errors",
     "DatasetExists": "errors",
     "KeyReused": "errors",
+    "TermsMismatch": "errors",
     "NotReleasable": "errors",
     "ChainBroken": "errors",
     "RolledBack": "errors",
     "SchemaTooNew": "errors",
+    "TermsMismatch": "errors",
     "LedgerUnavailable": "errors",
     # mechanisms
     "Mechanism": "mechanisms",
-    "Composed": "mechanisms",
-    "Gaussian": "mechanisms",
-    "Laplace": "mechanisms",
-    "RandomizedResponse": "mechanisms",
-    "DiscreteGaussian": "mechanisms",
-    "DiscreteLaplace": "mechanisms",
-    "PureDP": "mechanisms",
-    "ApproxDP": "mechanisms",
-    "ZCDP": "mechanisms",
-    "RenyiDP": "mechanisms",
-    "AlphaDP": "mechanisms",
-    "GaussianDP": "mechanisms",
-    "Profile": "mechanisms",
-    "PoissonSampled": "mechanisms",
-    "dpsgd": "mechanisms",
     "Adjacency": "mechanisms",
     "ADD_REMOVE": "mechanisms",
     "REPLACE": "mechanisms",
     "to_json": "mechanisms",
     "from_json": "mechanisms",
+    "register": "mechanisms",
+    **dict.fromkeys(TABLE, "mechanisms"),  # one entry for each mechanism: see mechanisms/registry.py
+    "check_law": "law.validity",
     "compare": "answers.compare",
     "convert": "answers.convert",
     "Accountant": "answers.accountant",
@@ -61,6 +56,14 @@ _HOME = {
     # tools
     "calibrate": "calibration",
     "Ledger": "ledger",
+    # other tools, and the second opinion
+    "from_dp_accounting": "interop",
+    "from_opacus": "interop",
+    "check": "opinion",
+    "Verdict": "opinion",
+    "Table": "tables",
+    "Session": "tables",
+    "private": "tables",
 }
 _MODULES = (
     "accounting",
@@ -70,12 +73,15 @@ _MODULES = (
     "conversions",
     "divergences",
     "gdp",
+    "interop",
     "ledger",
     "meaning",
     "mechanisms",
     "noise",
+    "opinion",
     "release",
     "report",
+    "tables",
 )
 
 __all__ = ["__version__", *_HOME, *_MODULES]

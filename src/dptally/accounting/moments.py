@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -12,16 +13,41 @@ from dptally.errors import InvalidType, Unanswerable
 from dptally.law import Composition, Law
 from dptally.numerics.rounding import EPS
 
-__all__ = ["MOMENT_TRUST", "checked", "infinity_mass", "log_moment_upper", "remaining_delta", "supremum"]
+__all__ = [
+    "MOMENT_TRUST",
+    "Asked",
+    "Directed",
+    "checked",
+    "infinity_mass",
+    "log_moment_upper",
+    "remaining_delta",
+    "supremum",
+]
 
 MOMENT_TRUST = 256 * EPS  # the relative error that a law's log_moment may have; widened over in every bound
 
 
-def checked(directions: Sequence[Composition]) -> tuple[Composition, ...]:
-    """The directions as a non-empty tuple of compositions."""
-    directions = tuple(directions)
+class Directed(Protocol):
+    """Anything that states its composed law once for each direction: a mechanism or a plan."""
+
+    def directions(self) -> tuple[Composition, ...]: ...
+
+
+#: what every framework takes: a plan; a sequence of its directions is still accepted, and deprecated
+Asked = Directed | Sequence[Composition]
+
+
+def checked(plan: Asked) -> tuple[Composition, ...]:
+    """The directions of a plan (or those given) as a non-empty tuple of compositions."""
+    stated = getattr(plan, "directions", None)
+    if callable(stated):
+        directions = tuple(stated())
+    elif isinstance(plan, Sequence):
+        directions = tuple(plan)
+    else:
+        raise InvalidType("plan", "a mechanism or a plan (or the non-empty sequence of its directions)", plan)
     if not directions or not all(isinstance(composition, Composition) for composition in directions):
-        raise InvalidType("directions", "a non-empty sequence of law.Composition", directions)
+        raise InvalidType("plan", "a mechanism or a plan (or the non-empty sequence of its directions)", plan)
     return directions
 
 

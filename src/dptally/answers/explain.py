@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dptally import checks
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.accounting.explain import Facts, facts
 from dptally.answers.assumptions import assumptions
 from dptally.errors import InvalidType
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = ["Explanation", "explain"]
 
@@ -92,6 +92,6 @@ def explain(plan: Mechanism, delta: float) -> Explanation:
     delta = checks.probability("delta", delta)
     if not isinstance(plan, Mechanism):
         raise InvalidType("plan", "a mechanism or a composition of mechanisms", plan)
-    parts = tuple((repr(m), n, "; ".join({law.theorem: 0 for law in m.laws()})) for m, n in plan.parts)
-    found = facts(plan.directions(), delta, sum(n for m, n in plan.parts if m.laws()))
+    parts = tuple((repr(m), n, "; ".join(m.theorems())) for m, n in plan.parts)
+    found = facts(plan.directions(), delta, sum(n for m, n in plan.parts if m.laws()), plan.theorems())
     return Explanation(plan, found, parts, tuple(assumptions(plan)))

@@ -189,7 +189,7 @@ class TwoPointLaw(Law):
         return up(self.loss * math.tanh(0.5 * self.loss), 8) if self.zero == 0 and self.infinity_mass == 0 else None
 
     def gaussian_mu(self) -> float:
-        """-2 Phi^{-1}(1/(1 + e^l)): every l-DP mechanism is that much Gaussian-DP.  [GDPT paper, Thm. 5.1]"""
+        """-2 Phi^{-1}(1/(1 + e^l)): every l-DP mechanism is that much Gaussian-DP.  [Liu et al. 2022, Thm. 5.1]"""
         return gaussian_mu_of_pure(self.loss) if self.infinity_mass == 0 else math.inf
 
 

@@ -10,11 +10,19 @@ from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.discrete_gaussian import DiscreteGaussianLaw
 from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO
+from dptally.mechanisms.assumption import SENSITIVITY, Assumption
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 
 __all__ = ["DiscreteGaussian"]
 
 
+@declared(
+    section="noise",
+    plan="discrete_gaussian",
+    example={"sigma": 2.5, "sensitivity": 2},
+    refuses={"sensitivity": (2.0, 2**53 + 1)},
+)
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian(Mechanism):
     """Add integer noise P(k) proportional to exp(-k^2 / (2 sigma^2)) to an integer query of sensitivity
@@ -40,5 +48,15 @@ class DiscreteGaussian(Mechanism):
         if not (self.sigma >= 1e-100 and SMALLEST_RATIO <= self.sensitivity / self.sigma <= LARGEST_RATIO):
             raise InvalidArgument("sigma", "between 1e-100 and 1e140 times the sensitivity", self.sigma)
 
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (SENSITIVITY,)
+
+    def noise_parameter(self) -> str | None:
+        return "sigma"
+
     def laws(self) -> tuple[Law, ...]:
         return (DiscreteGaussianLaw(self.sigma, self.sensitivity),)
+
+    def grouped(self, size: int) -> DiscreteGaussian:
+        """``size`` records move the query by at most size * sensitivity: exact."""
+        return DiscreteGaussian(self.sigma, size * self.sensitivity)

@@ -12,12 +12,20 @@ from dptally.law import Law
 from dptally.laws.discrete_laplace import DiscreteLaplaceLaw
 from dptally.laws.pairs import Geometric
 from dptally.laws.two_point import TwoPointLaw, two_point_law
+from dptally.mechanisms.assumption import SENSITIVITY, Assumption
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.exact import between
 
 __all__ = ["DiscreteLaplace"]
 
 
+@declared(
+    section="noise",
+    plan="discrete_laplace",
+    example={"scale": 7.0, "sensitivity": 3},
+    refuses={"sensitivity": (2.0, 2**53 + 1)},
+)
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(Mechanism):
     """Add integer noise P(k) proportional to exp(-|k| / scale) to an integer query of sensitivity
@@ -42,6 +50,12 @@ class DiscreteLaplace(Mechanism):
         if not (1 / self.scale >= 1e-150 and self.sensitivity / self.scale <= 1e150):
             raise InvalidArgument("scale", "at most 1e150 and at least 1e-150 * sensitivity", self.scale)
 
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (SENSITIVITY,)
+
+    def noise_parameter(self) -> str | None:
+        return "scale"
+
     def laws(self) -> tuple[Law, ...]:
         rate = 1 / Fraction(self.scale)
         pair = Geometric(rate, self.sensitivity)
@@ -52,3 +66,7 @@ class DiscreteLaplace(Mechanism):
         if law is None:  # e^-step is no number
             return (TwoPointLaw(step, lower, 1.0),)
         return (replace(law, loss=step, loss_lower=lower),)
+
+    def grouped(self, size: int) -> DiscreteLaplace:
+        """``size`` records move the query by at most size * sensitivity: exact."""
+        return DiscreteLaplace(self.scale, size * self.sensitivity)

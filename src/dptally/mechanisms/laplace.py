@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.laplace import LaplaceLaw
+from dptally.mechanisms.assumption import SENSITIVITY, Assumption
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.numerics.exact import quotient
+from dptally.mechanisms.registry import declared
+from dptally.numerics.exact import between, quotient
 
 __all__ = ["Laplace"]
 
 
+@declared(section="noise", plan="laplace", example={"scale": 5.0, "sensitivity": 2.0})
 @dataclass(frozen=True, slots=True)
 class Laplace(Mechanism):
     r"""Add Laplace noise of scale ``scale`` to every coordinate of a query of L1 sensitivity ``sensitivity``.
@@ -26,7 +30,7 @@ class Laplace(Mechanism):
     (eps, 1 - prod exp((e_i - r_i)/2)), which is the profile of the one coordinate  [Kairouz, Oh, Viswanath
     2015, Thm. 3.3].
 
-    >>> Laplace(scale=20).renyi(math.inf)
+    >>> Laplace(scale=20).renyi(float("inf"))
     0.05
     """
 
@@ -40,6 +44,16 @@ class Laplace(Mechanism):
         if not 1e-150 <= self.sensitivity / self.scale <= 1e150:
             raise InvalidArgument("sensitivity / scale", "between 1e-150 and 1e150", self.sensitivity / self.scale)
 
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (SENSITIVITY,)
+
+    def noise_parameter(self) -> str | None:
+        return "scale"
+
     def laws(self) -> tuple[Law, ...]:
         lower, upper = quotient(self.sensitivity, self.scale)
         return (LaplaceLaw(upper, lower),)
+
+    def grouped(self, size: int) -> Laplace:
+        """``size`` records move the query by at most size * sensitivity: exact."""
+        return Laplace(self.scale, between(size * Fraction(self.sensitivity))[1])

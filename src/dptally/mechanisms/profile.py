@@ -14,7 +14,9 @@ from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
 from dptally.laws.tabulated import Points, ProfileLaw, law_of_guarantees, stated_delta
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 
 __all__ = ["Profile"]
 
@@ -27,6 +29,11 @@ _FARTHEST = 1024.0  # no epsilon beyond is looked at
 _NEGLIGIBLE = 1e-300
 
 
+def _from_text(points: Any) -> Profile:
+    return Profile.from_points(points)
+
+
+@declared(section="guarantees", plan="profile", maker=_from_text, example={"points": ((0.1, 1e-3), (1.0, 1e-9))})
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Profile(Mechanism):
     """Any mechanism that is (epsilon, delta_of_epsilon(epsilon))-DP for every epsilon >= 0.
@@ -68,6 +75,9 @@ class Profile(Mechanism):
             return {"points": self.points}
         return {"delta_of_epsilon": self.delta_of_epsilon}
 
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
+
     def laws(self) -> tuple[Law, ...]:
         table = law_of_guarantees(self.points)
         if table is None:
@@ -95,7 +105,7 @@ def _tabulated(function: object) -> Points:
 def _tangent(function: Callable[[float], float], grid: list[float]) -> float:
     """The epsilon whose guarantee implies the most at epsilon 0: it maximises (1 - delta) / (1 + e^eps).
 
-    [GDPT paper, Sec. 2: the refined profile is the naive one beyond it and a line in e^eps below it.]
+    [Liu et al. 2022, Sec. 2: the refined profile is the naive one beyond it and a line in e^eps below it.]
     """
 
     def implied(epsilon: float) -> float:

@@ -118,7 +118,7 @@ class LossNodes:
         with np.errstate(over="ignore", invalid="ignore"):
             u, mean = t[:, None] * self.loss, self.mean
         finite = np.isfinite(u).all(axis=1)
-        if not finite.all():  # the exponent itself is beyond the doubles
+        if not finite.all():  # the exponent itself is outside double range
             whole = np.full(t.shape, np.inf, dtype=u.dtype)
             whole[finite] = self._block(t[finite]) if finite.any() else np.inf
             return whole

@@ -153,7 +153,7 @@ class SampledReplaceGaussianLaw(Law):
 
     @property
     def _furthest(self) -> float:
-        """The loss at s = 1e150, about: beyond, s^2 leaves the doubles, and log delta is below -1e299."""
+        """The loss at s = 1e150, about: beyond, s^2 overflows, and log delta is below -1e299."""
         m = 1.0 / self.sigma
         return 1e150 * m + m * m
 
