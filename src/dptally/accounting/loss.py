@@ -259,12 +259,18 @@ class Loss:
         return search.found(mean + search.score(target) * self._deviation())
 
     def _deviation(self) -> float:
-        """A length to measure losses by: the standard deviation of the finite loss, or something like it."""
-        upper = self.variance.upper
-        if not 0 < upper < math.inf:
-            spread = self.composition.supremum - max(self.composition.infimum, -self.composition.supremum)
-            upper = spread * spread if 0 < spread < math.inf else 1.0
-        return max(math.sqrt(upper), 1e-150)
+        """A length to measure losses by: about the standard deviation of the finite loss; no bound rests on it."""
+        if "deviation" not in self._kept:
+            h = np.array([1e-3, 0.0, -1e-3])
+            with np.errstate(over="ignore", invalid="ignore"):
+                k = np.asarray(self.composition.log_moment(h), dtype=np.float64)
+                square = float(k[0] - 2 * k[1] + k[2]) / 1e-6
+            if not 0 < square < math.inf:
+                spread = self.composition.supremum - max(self.composition.infimum, -self.composition.supremum)
+                square = spread * spread if 0 < spread < math.inf else 1.0
+            found = max(math.sqrt(square), 1e-150)
+            self._kept["deviation"] = Interval(found, found, "estimate")
+        return self._kept["deviation"].upper
 
     def _estimate(self, x: float) -> float:
         return self.cdf(x).midpoint
