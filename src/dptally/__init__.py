@@ -32,11 +32,11 @@ _HOME = {
     "UnknownDataset": "errors",
     "DatasetExists": "errors",
     "KeyReused": "errors",
+    "TermsMismatch": "errors",
     "NotReleasable": "errors",
     "ChainBroken": "errors",
     "RolledBack": "errors",
     "SchemaTooNew": "errors",
-    "TermsMismatch": "errors",
     "LedgerUnavailable": "errors",
     # mechanisms
     "Mechanism": "mechanisms",
@@ -54,6 +54,7 @@ _HOME = {
     "sweep": "answers.sweep",
     # tools
     "calibrate": "calibration",
+    "inspect_loader": "release.loaders",
     "Ledger": "ledger",
     # other tools, and the second opinion
     "from_dp_accounting": "interop",

@@ -4,10 +4,12 @@ plan and account, names that look alike, values that must be kept, releases that
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
 import pickle
+import threading
 import warnings
 from collections.abc import Iterator
 from datetime import date
@@ -233,6 +235,39 @@ def test_copies_of_a_receipt_settle_once(ledger: Ledger) -> None:
     ledger.verify()
 
 
+def test_of_many_threads_one_enters(ledger: Ledger) -> None:
+    receipt, start, entered = ledger.spend("d", PLAN), threading.Barrier(8), []
+
+    def enter() -> None:
+        start.wait()
+        with contextlib.suppress(NotReleasable), receipt:
+            entered.append(1)
+
+    threads = [threading.Thread(target=enter) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert entered == [1]
+
+
+def test_threads_that_release_under_one_key_get_one_value(ledger: Ledger) -> None:
+    values, start = [], threading.Barrier(6)
+
+    def run() -> None:
+        start.wait()
+        values.append(ledger.release("d", release.count, [1] * 1000, sigma=50, key="race").value)
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(values) == 6
+    assert len(set(values)) == 1
+    assert len(ledger.history("d")) == 1
+
+
 def test_a_receipt_of_another_caller_is_not_settled(ledger: Ledger) -> None:
     from dataclasses import replace
 
@@ -372,7 +407,7 @@ def laughs(depth: int) -> list[Any]:
 
 @pytest.mark.parametrize(
     "value",
-    [object(), {1: 2}, {1, 2}, b"x", nested(941), laughs(20), "x" * (1 << 20), 10**500, "\ud800", 1j,
+    [object(), {1: 2}, {1, 2}, b"x", float("nan"), nested(941), laughs(20), "x" * (1 << 20), 10**500, "\ud800", 1j,
      np.array([1j]), np.ma.array([1], mask=[True]), np.zeros(1 << 21), np.array([[1, "x"]], dtype=object)],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
@@ -414,6 +449,9 @@ def test_an_answer_that_cannot_be_kept_is_carried_by_the_error_once(ledger: Ledg
     with pytest.raises(NotReleasable) as caught:
         ledger.answer("d", PLAN, lambda: made[1])
     assert caught.value.value is made[1]
+    assert [entry.state for entry in ledger.history("d")] == [
+        "released"
+    ] * 3  # the answer, that it left, the keyless one
     ledger.verify()
 
 
@@ -518,10 +556,23 @@ def test_what_cost_more_than_the_debit_is_not_released(ledger: Ledger) -> None:
         ledger.answer("d", cheap, lambda: Released(1, None, "gift"))  # type: ignore[arg-type]
 
     class Posing(Released):
-        """A subclass is what its fields say."""
+        """Cheap when it is looked at first."""
 
+        seen: list[int] = []  # noqa: RUF012
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "mechanism":
+                Posing.seen.append(1)
+                return cheap if len(Posing.seen) == 1 else dear.mechanism
+            return super().__getattribute__(name)
+
+    made = Posing(dear.value, dear.mechanism, dear.query)
+    assert ledger.answer("d", cheap, lambda: made).mechanism == cheap  # what is kept is what was compared
     with pytest.raises(NotReleasable, match="costs more"):
-        ledger.answer("d", cheap, lambda: Posing(dear.value, dear.mechanism, dear.query))
+        ledger.answer("d", cheap, lambda: made)
+    with pytest.raises(NotReleasable, match="costs more") as caught:
+        ledger.answer("d", cheap, lambda: {"dear": dear, "kept": object()}, key="neither paid nor kept")
+    assert caught.value.value is None
     ledger.verify()
 
 

@@ -29,7 +29,7 @@ from dptally.ledger.verification import verify
 @pytest.fixture
 def ledger(sqlite_url: str) -> Iterator[Ledger]:
     with Ledger.open(sqlite_url, create=True) as made:
-        made.create("d", budget=dp.PureDP(100.0), analysts={"ann": dp.PureDP(50.0)})
+        made.create("d", budget=dp.PureDP(100.0), analysts={"ann": dp.PureDP(50.0)}, parts={"ward": ["A"]})
         yield made
 
 

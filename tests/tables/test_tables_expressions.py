@@ -223,7 +223,7 @@ class Watched:
         return False
 
 
-CORE = re.compile(r"SELECT (c, |k0, )?CAST\(SUM\(|SELECT dptally_k\.c AS c, m0")
+CORE = re.compile(r"SELECT (c, |k0, )?(CAST\(SUM\(|COUNT\(\*\))|SELECT dptally_k\.c AS c, m0")
 
 
 def test_mutated_texts() -> None:

@@ -1,4 +1,4 @@
-"""Alpha-divergence differential privacy: (exp K(a-1) - 1)/(a (a-1)). Renyi DP in other units.  [ADP paper,
+"""Alpha-divergence differential privacy: (exp K(a-1) - 1)/(a (a-1)). Renyi DP in other units.  [Liu, Wang 2025,
 Def. 8]
 
 The identity a (a-1) e_alpha + 1 = exp((a-1) e_renyi) is a strictly increasing bijection at every order, so
@@ -38,8 +38,8 @@ __all__ = [
     "to_renyi",
 ]
 
-_THEOREM = "ADP paper, Prop. 4 (corrected) = Mironov 2017, Prop. 3"
-_ALGORITHM = "ADP paper, Algorithm {} (corrected)"
+_THEOREM = "Liu, Wang 2025, Prop. 4 (corrected) = Mironov 2017, Prop. 3"
+_ALGORITHM = "Liu, Wang 2025, Algorithm {} (corrected)"
 
 
 # -- divergences of a plan -----------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def log_power(order: float, epsilon: float) -> float:
 
 
 def compose(order: float, first: float, second: float) -> float:
-    """Two (order, epsilon) guarantees on the same data: e1 + e2 + a (a-1) e1 e2, rounded up.  [ADP paper,
+    """Two (order, epsilon) guarantees on the same data: e1 + e2 + a (a-1) e1 e2, rounded up.  [Liu, Wang 2025,
     Prop. 2]
 
     >>> round(compose(1.5, 0.3, 0.3), 12)
@@ -116,7 +116,7 @@ def self_compose(order: float, epsilon: float, count: int) -> float:
 
 
 def to_renyi(order: float, epsilon: float) -> float:
-    """The Renyi epsilon of the same guarantee: log(1 + a (a-1) epsilon)/(a-1), rounded up.  [ADP paper, Def.
+    """The Renyi epsilon of the same guarantee: log(1 + a (a-1) epsilon)/(a-1), rounded up.  [Liu, Wang 2025, Def.
     8]
 
     >>> round(to_renyi(10.0, 0.5), 12)
@@ -137,8 +137,9 @@ def from_renyi(order: float, epsilon: float) -> float:
 
 
 def epsilon_from_alpha(order: float, epsilon: float, delta: float) -> float:
-    """(order, epsilon)-ADP implies (log((a (a-1) epsilon + 1)/delta)/(a-1), delta)-DP, rounded up.  [ADP
-    paper, Prop. 4]
+    """(order, epsilon)-ADP implies (log((a (a-1) epsilon + 1)/delta)/(a-1), delta)-DP, rounded up.
+
+    [Liu, Wang 2025, Prop. 4]
 
     >>> round(epsilon_from_alpha(10.0, 0.5, 1e-5), 12)
     1.704618540162

@@ -68,7 +68,7 @@ def delta(plan: Asked, epsilon: float, conversion: str = "tightest") -> Answer:
 def _finite_rho(plan: Asked) -> float:
     smallest = rho(plan)
     if math.isinf(smallest):
-        raise Unanswerable("the plan is not zCDP for any rho; ask the Renyi framework or the certified accountant")
+        raise Unanswerable("the plan is not zCDP for any rho; use dptally.accounting.renyi.epsilon or plan.epsilon")
     return smallest
 
 

@@ -73,7 +73,7 @@ def _finite_mu(plan: Asked) -> float:
     total = mu(plan)
     if math.isinf(total):
         raise Unanswerable(
-            "a step has no known mu, so the plan is not known to be Gaussian DP; ask the Renyi framework, "
+            "a step has no known mu, so the plan is not known to be Gaussian DP; use dptally.accounting.renyi.epsilon, "
             "or measure the step with dptally.gdp.measure"
         )
     return total
@@ -178,7 +178,7 @@ def classic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> flo
 def probabilistic_epsilon(mu: float, delta: float) -> float:
     """The epsilon with P(L > epsilon) = delta for Gaussian noise: mu^2/2 - mu Phi^{-1}(delta), rounded up.
 
-    This is probabilistic DP (Def. 2 of the ADP paper), another notion: larger than the epsilon of (epsilon,
+    This is probabilistic DP (Liu, Wang 2025, Def. 2), another notion: larger than the epsilon of (epsilon,
     delta)-DP and not closed under post-processing. It is here to be compared with; no answer of the library
     uses it.
 

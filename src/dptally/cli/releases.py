@@ -90,7 +90,7 @@ def release(source: str, **options: Any) -> None:
             if options["as_json"]:
                 emit({"error": str(error)})
             click.echo(f"Error: {error}", err=True)
-            raise SystemExit(3) from None
+            click.get_current_context().exit(3)
         _after(result, session, options)
 
 

@@ -76,7 +76,7 @@ def _at_zero(enough: Callable[[float, float], bool], epsilon: float) -> bool:
 
 
 def refined(curve: Curve) -> Curve:
-    """The curve with all that each of its points implies at smaller epsilons.  [GDPT paper, Thm. 2.1]
+    """The curve with all that each of its points implies at smaller epsilons.  [Liu et al. 2022, Thm. 2.1]
 
     >>> round(refined(noisy_sgd(2.0, 1.0, 2.0)).delta(0.0), 12)
     0.646685089766
@@ -156,7 +156,7 @@ def root_log(a: float, b: float, sigma: float) -> Curve:
 def noisy_sgd(a: float, b: float, sigma: float) -> Curve:
     """The naive curve of sigma = (a / eps) sqrt(log(b / delta)): delta = min(1, b exp(-(sigma eps / a)^2)).
 
-    The form of noisy stochastic gradient descent and others  [GDPT paper, Sec. 2]. mu_t = a / (sigma sqrt 2).
+    The form of noisy stochastic gradient descent and others  [Liu et al. 2022, Sec. 2]. mu_t = a / (sigma sqrt 2).
 
     >>> round(noisy_sgd(2.0, 1.0, 2.0).tail_limit, 10)
     0.7071067812
@@ -187,7 +187,7 @@ def icea(messages: float, users: float) -> Curve:
     """The naive curve of m > 10 log(n / (eps delta)): delta = min(1, n e^{-m/10} / eps), the invisibility
     cloak.
 
-    [Ghazi, Pagh, Velingker 2019, as in the GDPT paper, Sec. 2.] delta falls like 1/eps: not GDP for any mu.
+    [Ghazi, Pagh, Velingker 2019, as in Liu et al. 2022, Sec. 2.] delta falls like 1/eps: not GDP for any mu.
 
     >>> round(icea(20, 4).delta(2.0), 12)
     0.270670566473

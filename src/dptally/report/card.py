@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from html import escape
 
 import dptally
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.answers.assumptions import stated
 from dptally.errors import Unanswerable
 from dptally.gdp import Measurement, identify, measure, measure_until
 from dptally.interval import Interval
 from dptally.meaning import attacks
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = ["DELTAS", "Card", "card"]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dptally.numerics.special import ndtri
 __all__ = ["LEVEL", "all_at_once", "ratio_width", "tail", "widest", "width"]
 
 LEVEL = 0.95
-_NARROW = 2000.0
+_NARROW = 200.0
 _SAFE = 1 + 2.0**-40  # rounding of the functions below is far smaller
 
 
@@ -37,6 +38,7 @@ def tail(gaussian: bool, parameter: float, steps: int) -> float:
     return min(1.0, math.erfc(steps / parameter / math.sqrt(2)) * _SAFE)
 
 
+@lru_cache(maxsize=1024)
 def width(gaussian: bool, parameter: float, level: float = LEVEL) -> int:
     """The smallest w with P(|Z| <= w) >= level, in steps."""
     miss = 1 - level
@@ -76,16 +78,23 @@ def ratio_width(gaussian: bool, first: float, second: float, level: float = LEVE
     if gaussian:
         return -ndtri((1 - level) / 2) * math.hypot(first, second)
     a, b = max(first, second), min(first, second)
+    return a * _laplace_width(math.ceil(256 * b / a), level)
+
+
+@lru_cache(maxsize=1024)
+def _laplace_width(ratio: int, level: float) -> float:
+    """The half-width for scales 1 and ratio / 256; it grows with the ratio."""
+    b = ratio / 256
     if b == 0:
-        return -math.log(1 - level) * a
+        return -math.log(1 - level)
 
     def beyond(t: float) -> float:
-        if a - b < 1e-6 * a:
-            return math.exp(-t / a) * (1 + t / (2 * a))
-        return (a * a * math.exp(-t / a) - b * b * math.exp(-t / b)) / (a * a - b * b)
+        if ratio == 256:
+            return math.exp(-t) * (1 + t / 2)
+        return (math.exp(-t) - b * b * math.exp(-t / b)) / (1 - b * b)
 
-    low, high = 0.0, 40 * a
-    for _ in range(80):
+    low, high = 0.0, 40.0
+    for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if beyond(middle) <= 1 - level else (middle, high)
     return high

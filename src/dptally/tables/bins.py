@@ -154,6 +154,13 @@ def _below(leaves: int, share: float) -> Floats:
     return np.tril(np.ones((leaves + 1, leaves)), -1) - share
 
 
+@lru_cache(maxsize=64)
+def _spread(leaves: int, share: float) -> Floats:
+    """The standard deviation, for unit noise, of the number below each edge minus its share of all."""
+    weights, covariance = _below(leaves, share), _tree(leaves)[1]
+    return np.asarray(np.sqrt(np.maximum(((weights @ covariance) * weights).sum(axis=1), 0.0)))
+
+
 @dataclass(frozen=True, slots=True)
 class Quantile(Bins):
     """Quantiles of a column, read off a noisy tree of counts; values beyond the edges count in the outer bins."""
@@ -169,20 +176,14 @@ class Quantile(Bins):
     def levels(self) -> tuple[int, ...]:
         return levels_of(len(self.edges) - 1)
 
-    def _spread(self, share: float) -> Floats:
-        """The standard deviation, for unit noise, of the number below each edge minus its share of all."""
-        weights = _below(len(self.edges) - 1, share)
-        covariance = _tree(len(self.edges) - 1)[1]
-        return np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", weights, covariance, weights), 0.0))
-
     def rank_width(self, measure: Noisy) -> float:
         """How far the number below an edge may be off from its share, at 95 %."""
-        worst = max(float(self._spread(share).max()) for share in self.shares)
+        worst = max(float(_spread(len(self.edges) - 1, share).max()) for share in self.shares)
         return measure.parameter * worst * _deviations(measure.noise.gaussian)
 
     def size_within(self, _setting: Setting, gaussian: bool, /) -> float:
         """``within`` is a number of persons (or rows): how far the rank of the answer may be off."""
-        worst = max(float(self._spread(share).max()) for share in self.shares)
+        worst = max(float(_spread(len(self.edges) - 1, share).max()) for share in self.shares)
         return float(_within(self.ask)) / (worst * _deviations(gaussian))
 
     def estimates(self, cell: Cell) -> list[Estimate]:
@@ -196,7 +197,7 @@ class Quantile(Bins):
 
     def _read(self, counts: Floats, edges: Floats, share: float, size: float) -> Estimate:
         excess = _below(len(counts), share) @ counts
-        wide = size * self._spread(share)
+        wide = size * _spread(len(counts), share)
         may = ~((excess[:-1] > wide[:-1]) | (excess[1:] < -wide[1:]))
         smooth = np.maximum.accumulate(excess)
         value = float(np.interp(0.0, smooth, edges)) if smooth[0] < 0 < smooth[-1] else float(edges[len(counts) // 2])

@@ -24,6 +24,8 @@ from dptally.tables.measures import Ask, Measure, Noisy, Setting, budget_of, noi
 __all__ = ["Asked", "Compiled", "compile_query"]
 
 _MOST_NUMBERS = 60_000  # a ledger stores the answer
+_MOST_PRIVATE = 2_000  # the first of the groups that were chosen, by name
+_LONGEST_KEY = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +123,8 @@ class Compiled:
             key = self._key(engine, row[:lead])
             if len(row) != lead + width or key in found:
                 raise EngineFailed(f"{engine.name} answered something that the core query cannot give")
-            empty = not lead and all(value is None for value in row)  # sums over no rows
-            found[key] = [0] * width if empty else [integer(engine, value) for value in row[lead:]]
+            values = row[lead:] if lead else [0 if value is None else value for value in row]  # sums over no rows
+            found[key] = [integer(engine, value) for value in values]
         return found
 
     def _key(self, engine: Engine, lead: Sequence[Any]) -> Key:
@@ -141,16 +143,16 @@ class Compiled:
         rule = self.asked.rule
         if rule is None:
             return list(self.frame.keys or ((),)), {}
-        candidates = sorted(exact)
+        candidates = sorted(key for key in exact if all(map(_can_be_written, key)))
         if rule.threshold is None:
             assert rule.epsilon is not None
             assert rule.delta is not None
             chances = optimal_rule(rule.epsilon, rule.delta)
-            return [key for key in candidates if chances.keeps(exact[key][-1])], {}
+            return [key for key in candidates if chances.keeps(exact[key][-1])][:_MOST_PRIVATE], {}
         assert self.presence is not None
         drawn = _noised(self.presence, [exact[key][-1] for key in candidates])
         counts = dict(zip(candidates, drawn, strict=True))
-        return [key for key in candidates if counts[key] >= rule.threshold], counts
+        return [key for key in candidates if counts[key] >= rule.threshold][:_MOST_PRIVATE], counts
 
     def _cells(self, engine: Engine, frame: core.Frame, index: int, keys: Sequence[Key]) -> list[list[int]]:
         """Counts of all cells of all keys, with noise: bins of every level, or one number."""
@@ -192,6 +194,11 @@ def _noised(measure: Noisy, exact: Sequence[int]) -> list[int]:
     return [int(value) for value in measure.noise.add_each(steps)]
 
 
+def _can_be_written(value: object) -> bool:
+    """A rule about the value alone: groups whose name is too long or not printable are not published."""
+    return not isinstance(value, str) or (len(value) <= _LONGEST_KEY and value.isprintable())
+
+
 def _plain_json(value: object) -> object:
     return value.isoformat() if isinstance(value, date) else value
 
@@ -230,6 +237,7 @@ def compile_query(asked: Asked) -> Compiled:
         plan = plan + selection_mechanism(asked.rule, presence, k, setting.adjacency)
     made = Compiled(asked, found, presence, presence_index, plan)
     _check_size(made)
+    len(made.sql)  # what no SQL can be written for is refused here, before any debit
     return made
 
 
@@ -297,7 +305,7 @@ def _presence_noise(asked: Asked, found: Sequence[Sequence[Noisy]]) -> tuple[Noi
 
 
 def _check_size(made: Compiled) -> None:
-    groups = made.frame.setting.groups or 1
+    groups = made.frame.setting.groups or _MOST_PRIVATE
     numbers = groups * sum(sum(measure.measure.levels) for group in made.measures for measure in group)
     if numbers > _MOST_NUMBERS:
         raise InvalidArgument("keys, bins", f"few enough for {_MOST_NUMBERS} numbers in all", numbers)

@@ -12,6 +12,7 @@ be one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -103,7 +104,7 @@ def _chosen(frame: Frame, grouped: str, names: Sequence[str], by: Sequence[str],
 
 
 def _integer(frame: Frame, sql: str) -> str:
-    return frame.dialect.cast(f"SUM({sql})", Kind.INTEGER)
+    return "COUNT(*)" if sql == "1" else frame.dialect.cast(f"SUM({sql})", Kind.INTEGER)
 
 
 def _unique(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -118,12 +119,14 @@ def totals_sql(frame: Frame, measures: Sequence[Measure]) -> str:
         return _row_totals(frame, measures, values)
     inputs = _unique([given for measure in measures for given in measure.inputs])
     sums = [f"{_integer(frame, sql)} AS {name}" for name, sql in inputs]
+    if any(re.search(r"\bn\b", measure.person) for measure in measures):
+        sums, inputs = ["COUNT(*) AS n", *sums], [("n", ""), *inputs]
     grouped = (
-        f"SELECT {', '.join(['p', *names, 'COUNT(*) AS n', *sums])} FROM ({_rows_sql(frame, values)}) AS r "
+        f"SELECT {', '.join(['p', *names, *sums])} FROM ({_rows_sql(frame, values)}) AS r "
         f"GROUP BY {', '.join(['p', *names])}"
     )
     if frame.chooses:
-        grouped = _chosen(frame, grouped, ["p", *names, "n", *(name for name, _ in inputs)], names)
+        grouped = _chosen(frame, grouped, ["p", *names, *(name for name, _ in inputs)], names)
     added = [f"{_integer(frame, measure.person)} AS m{i}" for i, measure in enumerate(measures)]
     by = f" GROUP BY {', '.join(names)}" if names else ""
     return f"SELECT {', '.join([*names, *added])} FROM ({grouped}) AS b{by}"

@@ -90,12 +90,11 @@ class DuckEngine(Engine):
     def same(self, other: Engine) -> bool:
         return isinstance(other, DuckEngine) and self._connection is not None and other._connection is self._connection
 
-    def adopt(self, other: Source, given: object) -> Source:
+    def adopt(self, other: Source) -> Source:
         """The same table, read on this connection."""
         if self._connection is None:
             raise InvalidArgument("source", "joined in DuckDB itself where the table is a relation", other.label)
-        if isinstance(given, Source):
-            given = given.given
+        given = other.given
         if given is None:
             raise InvalidArgument("source", "on the same DuckDB connection", other.label)
         if isinstance(given, (str, Path)):

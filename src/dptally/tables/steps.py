@@ -73,18 +73,23 @@ class Steps:
     def sql(self, dialect: Dialect, value: str, missing: str, offset: int = 0, outside: str = "") -> str:
         """The step of a double minus ``offset``; ``missing`` where it has none.
 
-        ``outside`` replaces what lies beyond the bounds (by default the bound itself).
+        ``outside`` stands for what lies beyond the bounds or is missing, where the bound itself will not do.
+        NaN is above everything on some engines and incomparable on others; it reaches ELSE on both.
         """
-        low, high = self.low * self.unit, self.high * self.unit
+        low, high = dialect.number(float(self.low * self.unit)), dialect.number(float(self.high * self.unit))
         limit = f"CAST({_LARGEST} AS {dialect.real})"
         inside = f"FLOOR({value} * {dialect.number(float(1 / self.unit))} + {dialect.number(0.5)})"
         less = f" - {offset}" if offset > 0 else f" + {-offset}" if offset < 0 else ""
-        at_high = f"WHEN {value} = {dialect.number(float(high))} THEN {self.high - offset} " if outside else ""
-        return (
-            f"CASE WHEN {value} < -{limit} THEN {missing} "
-            f"WHEN {value} {'<' if outside else '<='} {dialect.number(float(low))} THEN {outside or self.low - offset} "
-            f"WHEN {value} < {dialect.number(float(high))} THEN {dialect.cast(inside, Kind.INTEGER)}{less} "
-            f"{at_high}WHEN {value} <= {limit} THEN {outside or self.high - offset} ELSE {missing} END"
+        nearest = f"{dialect.cast(inside, Kind.INTEGER)}{less}"
+        if outside:
+            return (
+                f"CASE WHEN {value} >= {low} AND {value} < {high} THEN {nearest} "
+                f"WHEN {value} = {high} THEN {self.high - offset} ELSE {outside} END"
+            )
+        return (  # most values are inside: their test comes first
+            f"CASE WHEN {value} > {low} AND {value} < {high} THEN {nearest} "
+            f"WHEN {value} >= -{limit} AND {value} <= {low} THEN {self.low - offset} "
+            f"WHEN {value} >= {high} AND {value} <= {limit} THEN {self.high - offset} ELSE {missing} END"
         )
 
 

@@ -117,7 +117,7 @@ class Table:
         if self.source.engine.same(other.engine):
             return other
         if isinstance(self.source.engine, DuckEngine) and isinstance(other.engine, DuckEngine):
-            return self.source.engine.adopt(other, source)
+            return self.source.engine.adopt(other)
         raise InvalidArgument("source", f"on the same engine ({self.source.engine.name})", other.engine.name)
 
     def _joined(self, other: Source, mine: Column, theirs: Column, how: str, said: str) -> Table:

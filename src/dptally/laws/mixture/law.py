@@ -16,7 +16,7 @@ from dptally.law.law import Numbers
 from dptally.laws.mixture.kernel import MixtureNodes
 from dptally.laws.mixture.ratio import MixtureRatio
 from dptally.laws.quadrature.losses import LossNodes, add_divergence, moment_by_nodes, remove_divergence
-from dptally.laws.quadrature.trapezoid import REACH, significant_points, strip_step
+from dptally.laws.quadrature.trapezoid import significant_points, strip_step
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS, down, up
 from dptally.numerics.special import ndtr
@@ -207,7 +207,9 @@ class MixtureLaw(Law):
         total = total + sign * 2 * EPS * (np.abs(epsilon) + np.where(np.isfinite(total), np.abs(total), 0.0))
         if sign < 0:
             return np.where(inside, np.minimum(total, 0.0), -np.inf)
-        beyond = -epsilon <= self._bottom() - 8 * EPS * (1 + abs(self._bottom())) if self._bottom() > -math.inf else False
+        beyond = (
+            -epsilon <= self._bottom() - 8 * EPS * (1 + abs(self._bottom())) if self._bottom() > -math.inf else False
+        )
         outside = np.where(beyond, -np.inf, 0.0)
         return np.where(inside, np.minimum(total, 0.0), outside)
 

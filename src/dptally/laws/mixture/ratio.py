@@ -7,7 +7,6 @@ expectation of every increasing function of the shift increases with t. Derivati
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,4 +109,3 @@ class MixtureRatio:
 
     def smallest_variance(self, left: Posterior, right: Posterior, width: Floats) -> Floats:
         return np.asarray(np.maximum(left.variance, right.variance) * np.exp(-self.range * width) * (1 - 1e-9))
-
