@@ -139,7 +139,7 @@ ROWS: list[tuple[str, str, str]] = [
     ("the best delta for one event, Mironov's figure 2", "outcomes.largest_ratio_approx(50 * dp.RandomizedResponse(0.51), 1e-3, 'advanced')", ASKED + "F89_the_best_delta_for_one_event"),
     ("mu_GDP, rounded both ways", "gaussian.mu_interval(1.0, 1e-5)", ASKED + "F90_mu_both_ways"),
     ("sigma = A/eps sqrt(log(B/delta)), in general", "gdp.root_log(a=3.0, b=1.25, sigma=4.0).delta(1.0)", ASKED + "F91_the_general_root_log_curve"),
-    ("groups under every framework", "(10 * dp.Gaussian(20.0)).group(4).epsilon(1e-6), (10 * dp.Gaussian(20.0)).group(4).rho()", "mechanisms/test_group.py::test_every_kind_answers_under_every_framework"),
+    ("groups under every framework", "(10 * dp.Gaussian(20.0)).group(4).epsilon(1e-6), (10 * dp.Gaussian(20.0)).group(4).rho()", "mechanisms/test_plan_groups.py::test_every_kind_answers_under_every_framework"),
     ("histogram mode against propose-test-release", "release.mode_accuracy(n=1000, gap=40, epsilon=0.5, delta=1e-6).better", ASKED + "F93_histogram_mode_against_propose_test_release"),
     ("bad outcomes and attacks of a plan", "outcomes.of_plan(dp.dpsgd(1.0, 0.01, 100), 0.01), attacks.accuracy(dp.dpsgd(1.0, 0.01, 100)), bayes.after_alarm(dp.dpsgd(1.0, 0.01, 100), 0.5, 0.01)", "meaning/test_outcomes.py"),
     ("one Renyi order, converted at its optimum", "edge('renyi', 'approx').function(10.0, 0.1, 1e-5)", "accounting/test_two_points.py::test_some_pair_attains_the_bound"),
