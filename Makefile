@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # two test processes share two cores: more threads would only wait for each other
 export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test lint types imports unit clean
+.PHONY: demo test lint types imports unit door clean
 
 demo: $(VENV)/.user
 	$(BIN)/python -m dptally.cli.demo
@@ -14,8 +14,9 @@ demo: $(VENV)/.user
 test: lint types imports unit
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests benchmarks papers
-	$(BIN)/ruff format --check src tests benchmarks papers docs examples
+	$(BIN)/ruff check src tests tools benchmarks papers
+	$(BIN)/ruff format --check src tests tools benchmarks papers docs examples
+	$(BIN)/python tools/door.py --check
 types: $(VENV)/.dev
 	$(BIN)/mypy
 imports: $(VENV)/.dev
@@ -33,6 +34,11 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.user
 	$(BIN)/pip install --quiet -r requirements-dev.txt
 	touch $@
 
+# after a mechanism or a public name was added: the lazy table, the typed door, the table of the manual
+door: $(VENV)/.dev
+	$(BIN)/python tools/door.py
+	$(BIN)/ruff format --quiet src/dptally/mechanisms/table.py
+
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
 
@@ -48,6 +54,29 @@ bench: .venv-bench/dptally/.ready
 # the command line from its start to its answer, beside a bare import of numpy: benchmarks/START.md
 bench-start:
 	$(PYTHON) benchmarks/bench_start.py $(BENCH)
+
+# other tools' own accountant tests against the drop-ins, and a real training run: docs/interop.md
+.PHONY: interop
+TOOLS := .venv-interop
+interop: $(TOOLS)/opacus/.ready $(TOOLS)/dp-accounting/.ready $(TOOLS)/others/.ready
+	$(TOOLS)/dp-accounting/bin/python benchmarks/interop/suites.py dp_accounting
+	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/suites.py opacus
+	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/opacus_training.py
+	$(TOOLS)/opacus/bin/python -W ignore -m pytest -q -p no:cacheprovider tests/interop
+	$(TOOLS)/others/bin/python -W ignore -m pytest -q -p no:cacheprovider tests/interop
+$(TOOLS)/opacus/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)/opacus
+	$(TOOLS)/opacus/bin/pip install --quiet 'torch>=2.6' # from PyPI it brings CUDA packages
+	$(TOOLS)/opacus/bin/pip install --quiet -e '.[cli,reports]' 'opacus>=1.6' hypothesis pytest
+	touch $@
+$(TOOLS)/dp-accounting/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)/dp-accounting
+	$(TOOLS)/dp-accounting/bin/pip install --quiet -e . 'dp-accounting>=0.6'
+	touch $@
+$(TOOLS)/others/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)/others
+	$(TOOLS)/others/bin/pip install --quiet -e '.[cli,reports]' pipeline-dp opendp 'flwr>=1.41' hypothesis pytest
+	touch $@
 
 # random plans against independent truths: `make soak SOAK='--plans 1000 --seed 7'`
 soak: $(VENV)/.dev

@@ -38,15 +38,23 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import dptally as dp
 import truth
-from dptally.accounting.certified import binomial, engine, few_steps, inversion, lattice, smoothing
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import smoothed as smoothing
+from dptally.accounting.certified.lattice import binomial
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice import decisive as few_steps
+from dptally.accounting.certified.route import bounds_at
+from dptally.accounting.certified.routes import ROUTES
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.gaussian import GaussianLaw
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import stored
 from truth.balls import precision
 from truth.discrete import discrete_gaussian_delta
 from truth.losses import LaplaceLoss, Loss, SampledReplaceLoss
+from walking import profiles_near
 
 Draw = random.Random
 STATE = Path(__file__).resolve().parent.parent / "build" / "soak.json"
@@ -184,7 +192,7 @@ def near_one(draw: Draw, counts: tuple[int, ...]) -> tuple[Composition, float, t
         moved = truth.ball(epsilon) - count * truth.ball(NEAR).log()
         lower = truth.ball(NEAR) ** count * truth.gaussian_delta(exact, moved)
         bounds = truth.floats(lower)[0], truth.floats(upper)[1]
-    composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Side.REMOVE), count)])
+    composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Direction.REMOVE), count)])
     return composition, epsilon, bounds, f"{composition!r} at {epsilon!r}"
 
 
@@ -270,10 +278,10 @@ def jump_sums(draw: Draw) -> Result:
     built = epsilon * draw.uniform(0.9, 1.05)
     results = [
         bounded((low, high), tuple(exact), f"{route.name} built at {built!r}: {text}")
-        for route in engine._ROUTES
+        for route in ROUTES
         if "lattice" not in route.name
-        for found in engine._tried(route.profiles(composition, built))
-        for low, high, _ in [engine._asked(found, epsilon)]
+        for found in profiles_near(route, composition, built)
+        for low, high, _ in [bounds_at(found, epsilon)]
     ]
     return min(results, key=lambda r: bool(r.inside), default=Result(None, text, math.nan))
 

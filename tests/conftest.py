@@ -25,3 +25,14 @@ def quiet() -> Iterator[None]:
     """As in the engine: intermediate infinities are meant."""
     with np.errstate(all="ignore"):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _registry_as_shipped() -> Iterator[None]:
+    """What a test registers is gone after it."""
+    from dptally.mechanisms import registry
+
+    before = dict(registry._FOREIGN)
+    yield
+    registry._FOREIGN.clear()
+    registry._FOREIGN.update(before)

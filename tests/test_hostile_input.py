@@ -18,11 +18,15 @@ import numpy as np
 import pytest
 
 from dptally.accounting import approximate, concentrated, gaussian, optimal, pure, renyi
+from dptally.answers.compare import compare
+from dptally.answers.convert import convert
+from dptally.answers.explain import explain
 from dptally.conversions import EDGES
 from dptally.conversions.renyi import renyi_to_approx
+from dptally.divergences import densities, inequalities
+from dptally.divergences import finite as divergences
 from dptally.errors import CannotCalibrate, InvalidArgument, Unanswerable
 from dptally.interval import Interval
-from dptally.law import densities, divergences, inequalities
 from dptally.meaning import attacks, bayes, outcomes
 from dptally.mechanisms import (
     ZCDP,
@@ -40,9 +44,6 @@ from dptally.mechanisms import (
     RenyiDP,
     dpsgd,
 )
-from dptally.mechanisms.comparison import compare
-from dptally.mechanisms.conversion import convert
-from dptally.mechanisms.explanation import explain
 from dptally.numerics import rounding
 from dptally.numerics.normal import (
     gaussian_mu,

@@ -9,17 +9,23 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from dptally.mechanisms.table import TABLE
+
 __version__ = "0.1.0"
 
 _HOME = {
     # values and errors
     "Interval": "interval",
+    "IntervalArray": "interval",
     "DptallyError": "errors",
     "InvalidArgument": "errors",
     "InvalidType": "errors",
+    "InvalidLaw": "errors",
     "Unanswerable": "errors",
     "CannotCalibrate": "errors",
     "MissingExtra": "errors",
+    "EngineFailed": "errors",
+    "RefusedExpression": "errors",
     "LedgerError": "errors",
     "BudgetExceeded": "errors",
     "CannotPrice": "errors",
@@ -30,48 +36,51 @@ _HOME = {
     "ChainBroken": "errors",
     "RolledBack": "errors",
     "SchemaTooNew": "errors",
+    "TermsMismatch": "errors",
     "LedgerUnavailable": "errors",
     # mechanisms
     "Mechanism": "mechanisms",
-    "Composed": "mechanisms",
-    "Gaussian": "mechanisms",
-    "Laplace": "mechanisms",
-    "RandomizedResponse": "mechanisms",
-    "DiscreteGaussian": "mechanisms",
-    "DiscreteLaplace": "mechanisms",
-    "PureDP": "mechanisms",
-    "ApproxDP": "mechanisms",
-    "ZCDP": "mechanisms",
-    "RenyiDP": "mechanisms",
-    "AlphaDP": "mechanisms",
-    "GaussianDP": "mechanisms",
-    "Profile": "mechanisms",
-    "PoissonSampled": "mechanisms",
-    "dpsgd": "mechanisms",
     "Adjacency": "mechanisms",
     "ADD_REMOVE": "mechanisms",
     "REPLACE": "mechanisms",
     "to_json": "mechanisms",
     "from_json": "mechanisms",
-    "compare": "mechanisms",
-    "convert": "mechanisms",
-    "Accountant": "mechanisms",
+    "register": "mechanisms",
+    **dict.fromkeys(TABLE, "mechanisms"),  # one entry for each mechanism: see mechanisms/registry.py
+    "check_law": "law.validity",
+    "compare": "answers.compare",
+    "convert": "answers.convert",
+    "Accountant": "answers.accountant",
+    "sweep": "answers.sweep",
     # tools
     "calibrate": "calibration",
     "Ledger": "ledger",
+    # other tools, and the second opinion
+    "from_dp_accounting": "interop",
+    "from_opacus": "interop",
+    "check": "opinion",
+    "Verdict": "opinion",
+    "Table": "tables",
+    "Session": "tables",
+    "private": "tables",
 }
 _MODULES = (
     "accounting",
+    "answers",
     "audit",
     "calibration",
     "conversions",
+    "divergences",
     "gdp",
+    "interop",
     "ledger",
     "meaning",
     "mechanisms",
     "noise",
+    "opinion",
     "release",
     "report",
+    "tables",
 )
 
 __all__ = ["__version__", *_HOME, *_MODULES]

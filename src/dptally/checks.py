@@ -94,6 +94,11 @@ def count(name: str, value: object, least: int = 0) -> int:
     return number
 
 
+def is_array(value: object) -> bool:
+    """Whether a question was asked of several numbers: a list, a tuple or an array with at least one axis."""
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
 def reals(name: str, value: object) -> Floats:
     """A float64 array (any shape, a scalar becomes 0-d) without NaN."""
     if isinstance(value, (bool, str, bytes)) or value is None:

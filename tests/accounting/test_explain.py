@@ -45,7 +45,8 @@ def test_the_table_is_sound():
     assert len({source.key for source in SOURCES}) == len(SOURCES)
     for source in SOURCES:
         assert str(source.year) in str(source)
-        assert source.bibtex().startswith(f"@misc{{{source.key},")
+        assert source.bibtex().startswith(f"@{source.entry[0]}{{{source.key},")
+        assert "doi = {10." in source.bibtex() or not source.arxiv
     assert unknown_tags(["Nobody 1999, Thm. 1"]) == ("Nobody 1999",)
 
 

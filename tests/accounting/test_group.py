@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import golden
 from dptally.accounting import alpha, group, renyi
+from dptally.divergences import finite as divergences
+from dptally.divergences.inequalities import equal_order
 from dptally.errors import InvalidArgument
-from dptally.law import divergences
-from dptally.law.inequalities import equal_order
 from dptally.mechanisms import Gaussian
 
 

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 import dptally as dp
 from dptally.accounting import certified, tradeoff
-from dptally.accounting.certified import few_steps, jumps, lattice
+from dptally.accounting.certified.big_jump import plan as jumps
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Composition, Law, MomentBound
+from dptally.laws.gaussian import GaussianLaw
 from dptally.mechanisms import Gaussian, PoissonSampled, RandomizedResponse
-from dptally.mechanisms.gaussian import GaussianLaw
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dptally as dp
-from dptally.cli.language import NAMES, parse, template
+from dptally.cli.language import parse, template
 from dptally.cli.syntax import PlanError
+from dptally.mechanisms.registry import plan_names
 
 sizes = st.floats(1e-3, 1e3)
 rates = st.floats(1e-6, 1.0)
@@ -147,7 +148,7 @@ def test_a_long_sum_is_read_at_once() -> None:
 
 
 def test_every_name_has_a_usage_in_its_error() -> None:
-    for name in NAMES:
+    for name in plan_names():
         with pytest.raises(PlanError, match=rf"{name}\("):
             parse(name)
 

@@ -71,7 +71,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(["x", "y"]), which=st.integers(0, 1))
     def create(self, name: str, which: int) -> None:
         make = lambda: self.handles[which].create(  # noqa: E731
-            name, budget=dp.PureDP(1.0), allowance=0, analysts={"ann": dp.PureDP(ANN / CAP)}
+            name, budget=dp.PureDP(1.0), allowance=0, analysts={"ann": dp.PureDP(ANN / CAP)}, parts={"ward": ["A", "B"]}
         )
         make()  # again with the same terms it changes nothing
         if name in self.model:

@@ -16,7 +16,14 @@ from dptally.ledger.statement import bar, visible
 @pytest.fixture
 def ledger(sqlite_url: str) -> Iterator[Ledger]:
     with Ledger.open(sqlite_url, create=True) as made:
-        made.create("d", budget=dp.ZCDP(0.5), delta=1e-9, analysts={"bob": dp.ZCDP(0.25)}, about="wards | <b>")
+        made.create(
+            "d",
+            budget=dp.ZCDP(0.5),
+            delta=1e-9,
+            analysts={"bob": dp.ZCDP(0.25)},
+            about="wards | <b>",
+            parts={"ward": ["A"]},
+        )
         with made.spend("d", dp.ZCDP(0.125), by="alice", why="a | b <i>&"):
             pass
         with made.spend("d", dp.ZCDP(0.0625), by="bob", partition="ward", part="A"):

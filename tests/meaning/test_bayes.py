@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import golden
+from dptally.divergences import finite as divergences
 from dptally.errors import InvalidArgument
-from dptally.law import divergences
 from dptally.meaning import bayes
 from dptally.mechanisms import ApproxDP, Gaussian, PureDP
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import golden
 from dptally.accounting.renyi import MIRONOV_ORDERS
+from dptally.divergences import finite as divergences
 from dptally.errors import InvalidArgument, Unanswerable
-from dptally.law import divergences
 from dptally.meaning import outcomes
 from dptally.mechanisms import ApproxDP, Gaussian, GaussianDP, Laplace, PureDP, RandomizedResponse
 

@@ -90,13 +90,13 @@ def test_bad_orders_are_refused(bad: object) -> None:
         dp.Laplace(1.0).renyi(bad)
 
 
-@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, "0.1", None, True, [0.1]])
+@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, "0.1", None, True, [0.1, 1.1], ["0.1"]])
 def test_bad_deltas_are_refused(bad: object) -> None:
     with pytest.raises(dp.InvalidArgument, match="delta"):
         dp.Laplace(1.0).epsilon(bad)
 
 
-@pytest.mark.parametrize("bad", [-0.1, math.inf, math.nan, "0.1", None, True, [0.1]])
+@pytest.mark.parametrize("bad", [-0.1, math.inf, math.nan, "0.1", None, True, [0.1, -0.1]])
 def test_bad_epsilons_are_refused(bad: object) -> None:
     with pytest.raises(dp.InvalidArgument, match="epsilon"):
         dp.Laplace(1.0).delta(bad)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from law_reference import TILTS, check_moments, check_profile, over_atoms
 
 import dptally as dp
 from dptally.errors import Unanswerable
-from dptally.mechanisms.discrete_gaussian import ATOM_FLOOR
+from dptally.laws.discrete_gaussian import ATOM_FLOOR
+from law_reference import TILTS, check_moments, check_profile, over_atoms
 
 CASES = [(0.1, 1), (0.3, 1), (0.45, 3), (0.499, 1), (0.5, 1), (0.8, 1), (1.0, 2), (3.0, 1), (10.0, 7)]
 

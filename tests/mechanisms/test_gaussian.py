@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import dptally as dp
 import golden
 from dptally.law import Composition
-from dptally.mechanisms.gaussian import GaussianLaw
+from dptally.laws.gaussian import GaussianLaw
 from dptally.numerics.rounding import EPS
 
 positive = st.floats(-6, 6).map(lambda x: 10.0**x)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from law_reference import TILTS, check_moments, check_profile, moment_error, over_atoms
 
 import dptally as dp
 import golden
 from dptally.errors import Unanswerable
-from dptally.mechanisms.laplace import LaplaceLaw
+from dptally.laws.laplace import LaplaceLaw
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS
+from law_reference import TILTS, check_moments, check_profile, moment_error, over_atoms
 
 log_uniform = lambda low, high: st.floats(low, high).map(lambda x: 10.0**x)  # noqa: E731
 

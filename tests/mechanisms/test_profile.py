@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
+from dptally.laws.tabulated import ProfileLaw
 from dptally.mechanisms.approx_dp import ApproxDP
 from dptally.mechanisms.json import from_json, to_json
 from dptally.mechanisms.laplace import Laplace
-from dptally.mechanisms.profile import Profile, ProfileLaw
+from dptally.mechanisms.profile import Profile
 
 
 def delta(law: Law, epsilon: float) -> tuple[float, float]:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dptally.errors import InvalidArgument, InvalidType
-from dptally.law.adjacency import REPLACE, Adjacency, Side
+from dptally.law.adjacency import REPLACE, Adjacency, Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.json import from_json, to_json
 from dptally.mechanisms.poisson_sampled import PoissonSampled
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
 from dptally.mechanisms.training import dpsgd
 
 
@@ -26,8 +26,8 @@ def test_it_is_the_plan_it_stands_for() -> None:
 
 def test_two_directions_with_counts() -> None:
     remove, add = dpsgd(1.0, 0.01, 1000).directions()
-    assert remove.parts == ((SampledGaussianLaw(0.01, 1.0, Side.REMOVE), 1000),)
-    assert add.parts == ((SampledGaussianLaw(0.01, 1.0, Side.ADD), 1000),)
+    assert remove.parts == ((SampledGaussianLaw(0.01, 1.0, Direction.REMOVE), 1000),)
+    assert add.parts == ((SampledGaussianLaw(0.01, 1.0, Direction.ADD), 1000),)
     assert len(dpsgd(1.0, 0.01, 1000, REPLACE).directions()) == 1
     assert dpsgd(1.0, 0.01, 0).directions()[0].parts == ()
     whole = dpsgd(2.0, 1.0, 4).directions()
@@ -37,7 +37,7 @@ def test_two_directions_with_counts() -> None:
 def test_renyi_orders_against_the_binomial_sum() -> None:
     """At whole orders E[A^a] is a finite sum  [Mironov, Talwar, Zhang 2019, Eq. 4]."""
     sigma, q = 0.8, 0.05
-    law = SampledGaussianLaw(q, sigma, Side.REMOVE)
+    law = SampledGaussianLaw(q, sigma, Direction.REMOVE)
     for a in (2, 3, 16):
         terms = [
             math.comb(a, k) * (1 - q) ** (a - k) * q**k * math.exp(k * (k - 1) / (2 * sigma**2)) for k in range(a + 1)
@@ -48,7 +48,7 @@ def test_renyi_orders_against_the_binomial_sum() -> None:
 def test_sampling_does_not_help_zcdp() -> None:
     """The smallest rho is that of the noise alone: the limit of high orders forgets the rate."""
     assert dpsgd(2.0, 0.01, 10).rho() == pytest.approx(10 / 8, rel=1e-12)
-    law = SampledGaussianLaw(0.3, 2.0, Side.REMOVE)
+    law = SampledGaussianLaw(0.3, 2.0, Direction.REMOVE)
     t = np.geomspace(0.1, 1e6, 15)
     ratio = law.log_moment(t) / (t * (t + 1))
     assert (ratio <= 0.125).all()
@@ -73,4 +73,4 @@ def test_bad_input(arguments: tuple[object, ...], error: type[Exception], text: 
 
 def test_adjacency_prints_its_name() -> None:
     assert [repr(a) for a in Adjacency] == ["ADD_REMOVE", "REPLACE"]
-    assert repr(Side.ADD) == "ADD"
+    assert repr(Direction.ADD) == "ADD"

@@ -10,7 +10,7 @@ from dptally import checks
 from dptally.accounting import certified, concentrated, gaussian, renyi, tradeoff
 from dptally.accounting.citations import Source, cited
 from dptally.accounting.compare import CERTIFIED_THEOREM
-from dptally.accounting.moments import checked
+from dptally.accounting.moments import Asked, checked
 from dptally.errors import Unanswerable
 from dptally.interval import Interval
 from dptally.law import Composition
@@ -40,10 +40,13 @@ class Facts:
         return cited(self.theorems)
 
 
-def facts(directions: Sequence[Composition], delta: float, steps: int) -> Facts:
-    """What is known of epsilon at this delta without the mechanisms' names; ``steps`` is for the text."""
+def facts(plan: Asked, delta: float, steps: int, theorems: Sequence[str] | None = None) -> Facts:
+    """What is known of epsilon at this delta without the mechanisms' names; ``steps`` is for the text.
+
+    theorems: what says that the laws dominate what was run; by default what the laws cite.
+    """
     delta = checks.probability("delta", delta)
-    directions = checked(directions)
+    directions = checked(plan)
     box = certified.epsilon_interval(directions, delta)
     determined = all(composition.determined for composition in directions)
     return Facts(
@@ -51,7 +54,7 @@ def facts(directions: Sequence[Composition], delta: float, steps: int) -> Facts:
         box,
         determined,
         _route(directions, determined, steps, box.method),
-        _theorems(directions, determined, steps, box.method),
+        _theorems(_cited(directions) if theorems is None else theorems, determined, steps, box.method),
         tradeoff.true_positive_rate(directions, 0.01),
         tradeoff.advantage(directions),
         _finite(gaussian.mu(directions)),
@@ -71,10 +74,13 @@ def _route(directions: Sequence[Composition], determined: bool, steps: int, meth
     return tuple(out)
 
 
-def _theorems(directions: Sequence[Composition], determined: bool, steps: int, method: str) -> tuple[str, ...]:
+def _cited(directions: Sequence[Composition]) -> list[str]:
+    return list(dict.fromkeys(law.theorem for c in directions for law, _ in c.parts if law.theorem))
+
+
+def _theorems(laws: Sequence[str], determined: bool, steps: int, method: str) -> tuple[str, ...]:
     if not steps:
         return ()
-    laws = dict.fromkeys(law.theorem for c in directions for law, _ in c.parts if law.theorem)
     by_renyi = not determined or "Chernoff" in method
     conversion = renyi.CONVERSIONS["tightest"] if by_renyi else CERTIFIED_THEOREM
     return (*laws, *([ADDITION] if steps > 1 else []), conversion, ATTACKS)

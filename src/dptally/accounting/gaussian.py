@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from dptally import checks
 from dptally.accounting.answer import Answer
-from dptally.accounting.moments import checked
+from dptally.accounting.moments import Asked, checked
 from dptally.errors import CannotCalibrate, InvalidArgument, Unanswerable
 from dptally.law import Composition
 from dptally.numerics.normal import (
@@ -41,9 +40,9 @@ __all__ = [
 _THEOREM = "Dong, Roth, Su 2022, Cor. 3.3 (mu adds in squares) and Balle, Wang 2018, Thm. 8 (the profile)"
 
 
-def mu(directions: Sequence[Composition]) -> float:
+def mu(plan: Asked) -> float:
     """sqrt of the sum of mu_j^2, the larger direction, rounded up; inf where some step has no known mu."""
-    return max(_one_mu(composition) for composition in checked(directions))
+    return max(_one_mu(composition) for composition in checked(plan))
 
 
 def _one_mu(composition: Composition) -> float:
@@ -54,22 +53,22 @@ def _one_mu(composition: Composition) -> float:
     return up(math.sqrt(math.fsum(n * law.gaussian_mu() ** 2 for law, n in composition.parts)), 4)
 
 
-def epsilon(directions: Sequence[Composition], delta: float) -> Answer:
+def epsilon(plan: Asked, delta: float) -> Answer:
     """The epsilon at ``delta`` of the composed mu, rounded up: exact for Gaussian noise, an upper bound
     otherwise.
     """
-    total = _finite_mu(directions)
+    total = _finite_mu(plan)
     return Answer(epsilon_mu(total, delta), "gaussian", _THEOREM, None, f"mu = {total!r}")
 
 
-def delta(directions: Sequence[Composition], epsilon: float) -> Answer:
+def delta(plan: Asked, epsilon: float) -> Answer:
     """The delta at ``epsilon`` of the composed mu, rounded up."""
-    total = _finite_mu(directions)
+    total = _finite_mu(plan)
     return Answer(delta_mu(total, epsilon), "gaussian", _THEOREM, None, f"mu = {total!r}")
 
 
-def _finite_mu(directions: Sequence[Composition]) -> float:
-    total = mu(directions)
+def _finite_mu(plan: Asked) -> float:
+    total = mu(plan)
     if math.isinf(total):
         raise Unanswerable(
             "a step has no known mu, so the plan is not known to be Gaussian DP; ask the Renyi framework, "

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from dptally import checks
 from dptally.accounting import alpha as alpha_units
-from dptally.errors import InvalidArgument
+from dptally.accounting import certified
+from dptally.accounting.moments import Asked, checked
+from dptally.errors import InvalidArgument, Unanswerable
 from dptally.numerics.rounding import down, up
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "approximate",
     "concentrated",
     "gaussian",
+    "profile",
     "pure",
     "renyi",
     "renyi_factor",
@@ -71,6 +74,30 @@ def approximate(epsilon: float, delta: float, size: int) -> GroupGuarantee:
         factor = up(math.expm1(total) / math.expm1(epsilon), 8) if epsilon > 0 else float(size)
     group_delta = 0.0 if delta == 0 else min(up(delta * factor) if size > 1 else delta, 1.0)
     return GroupGuarantee(total, "Vadhan 2017, Lemma 2.2: delta times (e^(k eps) - 1)/(e^eps - 1)", None, group_delta)
+
+
+def profile(plan: Asked, size: int, points: int = 256) -> list[tuple[float, float]]:
+    """Guarantees (epsilon, delta) for groups of ``size``, from the plan's own profile, at many epsilons.
+
+    At e for one record: (size e, delta(e) (1 + e^e + ... + e^((size-1) e)))  [Vadhan 2017, Lemma 2.2]. Only those that
+    improve on the ones before are kept.
+    """
+    size, directions = checks.count("size", size, 1), checked(plan)
+    if not all(composition.determined for composition in directions):
+        raise Unanswerable("the plan bounds Renyi divergences only; ask for the group of each declared guarantee")
+    asked = [certified.delta_profile(composition) for composition in directions]
+    top = max(composition.supremum for composition in directions)
+    end = min(top, certified.epsilon_interval(directions, 1e-30).upper, 700.0)
+    if not math.isfinite(end):
+        end = min(top, 50.0)
+    found: list[tuple[float, float]] = []
+    for i in range(points + 1):
+        e = end * (i / points) ** 2
+        single = max(one(e).upper for one in asked)
+        group = approximate(e, min(single, 1.0), size)
+        if not found or group.delta < found[-1][1]:
+            found.append((group.value, group.delta))
+    return found
 
 
 def concentrated(rho: float, size: int) -> GroupGuarantee:

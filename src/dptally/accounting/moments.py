@@ -4,24 +4,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
 from dptally.checks import Floats
 from dptally.errors import InvalidType, Unanswerable
 from dptally.law import Composition, Law
-from dptally.numerics.rounding import EPS, down, up
+from dptally.numerics.rounding import EPS
 
-__all__ = ["MOMENT_TRUST", "checked", "infinity_mass", "log_moment_upper", "remaining_delta", "supremum"]
+__all__ = [
+    "MOMENT_TRUST",
+    "Asked",
+    "Directed",
+    "checked",
+    "infinity_mass",
+    "log_moment_upper",
+    "remaining_delta",
+    "supremum",
+]
 
 MOMENT_TRUST = 256 * EPS  # the relative error that a law's log_moment may have; widened over in every bound
 
 
-def checked(directions: Sequence[Composition]) -> tuple[Composition, ...]:
-    """The directions as a non-empty tuple of compositions."""
-    directions = tuple(directions)
+class Directed(Protocol):
+    """Anything that states its composed law once for each direction: a mechanism or a plan."""
+
+    def directions(self) -> tuple[Composition, ...]: ...
+
+
+#: what every framework takes: a plan; a sequence of its directions is still accepted, and deprecated
+Asked = Directed | Sequence[Composition]
+
+
+def checked(plan: Asked) -> tuple[Composition, ...]:
+    """The directions of a plan (or those given) as a non-empty tuple of compositions."""
+    stated = getattr(plan, "directions", None)
+    if callable(stated):
+        directions = tuple(stated())
+    elif isinstance(plan, Sequence):
+        directions = tuple(plan)
+    else:
+        raise InvalidType("plan", "a mechanism or a plan (or the non-empty sequence of its directions)", plan)
     if not directions or not all(isinstance(composition, Composition) for composition in directions):
-        raise InvalidType("directions", "a non-empty sequence of law.Composition", directions)
+        raise InvalidType("plan", "a mechanism or a plan (or the non-empty sequence of its directions)", plan)
     return directions
 
 
@@ -52,23 +78,12 @@ def _moment_or_inf(law: Law, t: Floats) -> Floats:
 
 def supremum(composition: Composition) -> float:
     """The supremum of the finite loss of the composition, at least 0, rounded up; inf if unbounded."""
-    total = max(composition.supremum, 0.0)
-    exact = total == 0 or (len(composition.parts) == 1 and composition.parts[0][1] == 1)
-    return total if exact else up(total, 2)
+    return max(composition.supremum_interval.upper, 0.0)
 
 
 def infinity_mass(composition: Composition) -> tuple[float, float]:
-    """Certified (lower, upper) bounds of P(L = inf) = 1 - prod (1 - p_j)^n_j; exact where one step alone has
-    such mass.
-    """
-    leaking = [(law.infinity_mass, n) for law, n in composition.parts if law.infinity_mass > 0]
-    if not leaking:
-        return 0.0, 0.0
-    if len(leaking) == 1 and leaking[0][1] == 1:
-        return leaking[0][0], leaking[0][0]
-    mass = composition.infinity_mass
-    # log1p, the product and the sum: 3 ulps of the exponent, which expm1 never magnifies; 2 more of its own
-    return max(down(mass, 8), 0.0), min(up(mass, 8), 1.0)
+    """Certified (lower, upper) bounds of P(L = inf) = 1 - prod (1 - p_j)^n_j."""
+    return composition.infinity_mass_interval.lower, composition.infinity_mass_interval.upper
 
 
 def remaining_delta(composition: Composition, delta: float) -> float | None:

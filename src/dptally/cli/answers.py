@@ -27,7 +27,7 @@ from dptally.interval import Interval
 from dptally.mechanisms import Mechanism
 
 if TYPE_CHECKING:
-    from dptally.mechanisms.comparison import Comparison
+    from dptally.answers.compare import Comparison
 
 __all__ = ["delta", "epsilon", "print_epsilon"]
 
@@ -79,7 +79,7 @@ def print_epsilon(
 
 
 def _compared(plan: Mechanism, delta: float) -> Comparison:
-    from dptally.mechanisms import compare  # loads every framework: only when it is asked for
+    from dptally.answers.compare import compare  # loads every framework: only when it is asked for
 
     return compare(plan, delta)
 

@@ -11,8 +11,8 @@ from rich.table import Table
 
 import dptally as dp
 from dptally.accounting.decimals import shown_down, shown_up
+from dptally.answers.assumptions import assumptions
 from dptally.meaning import attacks
-from dptally.mechanisms.assumptions import assumptions
 
 __all__ = ["main"]
 

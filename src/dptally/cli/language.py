@@ -8,69 +8,22 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
-from dptally import mechanisms
 from dptally.cli.syntax import Call, Join, Negative, Node, Number, PlanError, Series, Word, tree
 from dptally.errors import DptallyError, InvalidType
-from dptally.mechanisms import ADD_REMOVE, REPLACE, Adjacency, Composed, Mechanism
+from dptally.mechanisms import ADD_REMOVE, REPLACE, Adjacency, Composed, Mechanism, registry
 
-__all__ = ["NAMES", "Template", "parse", "template"]
+__all__ = ["Template", "parse", "template"]
 
-Maker = Callable[..., Mechanism]
-#: what may be written, and the public name of what it makes
-NAMES = {
-    "gaussian": "Gaussian",
-    "laplace": "Laplace",
-    "randomized_response": "RandomizedResponse",
-    "discrete_gaussian": "DiscreteGaussian",
-    "discrete_laplace": "DiscreteLaplace",
-    "pure": "PureDP",
-    "approx": "ApproxDP",
-    "zcdp": "ZCDP",
-    "renyi": "RenyiDP",
-    "alpha": "AlphaDP",
-    "gdp": "GaussianDP",
-    "profile": "Profile",
-    "poisson": "PoissonSampled",
-    "dpsgd": "dpsgd",
-}
-_ALIASES = {
-    "rr": "randomized_response",
-    "randomizedresponse": "randomized_response",
-    "discretegaussian": "discrete_gaussian",
-    "discretelaplace": "discrete_laplace",
-    "puredp": "pure",
-    "approxdp": "approx",
-    "renyidp": "renyi",
-    "alphadp": "alpha",
-    "gaussiandp": "gdp",
-    "poissonsampled": "poisson",
-}
 _WORDS: dict[str, float | Adjacency] = {
     "inf": math.inf,
     "add_remove": ADD_REMOVE,
     "replace": REPLACE,
 }
 _LARGEST = 10**400  # beyond, an integer helps nobody and only costs time
-
-
-def _renyi(orders: Any, epsilons: Any) -> Mechanism:
-    """One order, or as many epsilons as orders."""
-    return mechanisms.RenyiDP(*(value if isinstance(value, tuple) else (value,) for value in (orders, epsilons)))
-
-
-def _profile(points: Any) -> Mechanism:
-    return mechanisms.Profile.from_points(points)
-
-
-def _maker(name: str) -> Maker:
-    """What makes the mechanism of a known name; no other mechanism is loaded."""
-    own: dict[str, Maker] = {"renyi": _renyi, "profile": _profile}
-    maker: Maker = own.get(name) or getattr(mechanisms, NAMES[name])
-    return maker
 
 
 Value = Any  # a number, an adjacency, a mechanism, or a tuple of them
@@ -117,7 +70,12 @@ def template(text: str) -> Template:
 
 
 def _open(name: str) -> bool:
-    return name.isupper() and name.lower() not in _WORDS and name.lower() not in (*NAMES, *_ALIASES, "nan")
+    return (
+        name.isupper()
+        and name.lower() not in _WORDS
+        and name.lower() != "nan"
+        and registry.find_plan(name, installed=False) is None
+    )
 
 
 def _words(node: Node) -> Iterator[Word]:
@@ -182,11 +140,13 @@ class _Builder:
             return _WORDS[node.name.lower()]
         if node.name.lower() == "nan":
             raise self.fail(node, "NaN is not a number that a plan can use")
-        if node.name.lower() in (*NAMES, *_ALIASES):
+        if registry.find_plan(node.name) is not None:
             raise self.fail(node, f"{node.name} needs its parameters in brackets: {_usage(node.name)}")
         if _open(node.name):
             raise self.fail(node, f"{node.name} is left open; only dptally calibrate finds a value")
-        raise self.fail(node, f"unknown name {_cut(node.name)!r}{_nearest(node.name, [*NAMES, *_WORDS])}")
+        raise self.fail(
+            node, f"unknown name {_cut(node.name)!r}{_nearest(node.name, [*registry.plan_names(), *_WORDS])}"
+        )
 
     def number(self, node: Node, where: str) -> float:
         value = self.build(node)
@@ -228,9 +188,9 @@ class _Builder:
         except OverflowError:
             raise self.fail(item, "the number is too large") from None
 
-    def repeated(self, node: Join, plan: Mechanism, count: float) -> Mechanism:
+    def repeated(self, node: Join, plan: Mechanism, count: SupportsIndex) -> Composed:
         try:
-            return count * plan
+            return plan * count
         except DptallyError as error:
             raise self.placed(node, error, str(error)) from None
 
@@ -240,24 +200,33 @@ class _Builder:
         return value
 
     def call(self, node: Call) -> Mechanism:
-        name = node.name.lower()
-        name = _ALIASES.get(name, name)
-        if name not in NAMES:
-            raise self.fail(node, f"unknown name {_cut(node.name)!r}{_nearest(node.name, NAMES)}")
-        maker = _maker(name)
-        known = list(inspect.signature(maker).parameters)
-        given: dict[str, Value] = {}
+        declared = registry.find_plan(node.name)
+        if declared is None:
+            raise self.fail(node, f"unknown name {_cut(node.name)!r}{_nearest(node.name, registry.plan_names())}")
+        known = list(inspect.signature(declared.make).parameters)
+        given: dict[str, object] = {}
         for i, (keyword, item) in enumerate(node.arguments):
-            given[self.parameter(node, i, keyword, item, known, given)] = self.build(item)
+            name = self.parameter(node, i, keyword, item, known, given)
+            given[name] = self.argument(item, name, declared)
         try:
-            return maker(**given)
+            made: Mechanism = declared.make(**given)
         except DptallyError as error:
-            raise self.placed(node, error, f"in {name}: {error}") from None
+            raise self.placed(node, error, f"in {declared.plan}: {error}") from None
         except TypeError:  # only the signature is left to be wrong: every maker checks its values
-            raise self.fail(node, f"too few parameters; write {_usage(name)}") from None
+            raise self.fail(node, f"too few parameters; write {_usage(node.name)}") from None
+        return made
+
+    def argument(self, node: Node, name: str, declared: registry.Declaration) -> object:
+        """One argument: one of the words that its parameter takes, else a value."""
+        words = {str(choice).lower(): choice for choice in declared.choices.get(name, ())}
+        if not words:
+            return self.build(node)
+        if isinstance(node, Word) and node.name.lower() in words:
+            return words[node.name.lower()]
+        raise self.fail(node, f"{name} must be one of {', '.join(words)}")
 
     def parameter(
-        self, node: Call, i: int, keyword: str | None, item: Node, known: list[str], given: dict[str, Value]
+        self, node: Call, i: int, keyword: str | None, item: Node, known: list[str], given: dict[str, object]
     ) -> str:
         """The name of argument i, which may be given by position before any keyword."""
         if keyword is None:
@@ -276,15 +245,9 @@ class _Builder:
 
 def _usage(name: str) -> str:
     """How a name is written, such as gaussian(sigma, sensitivity=1.0)."""
-    name = _ALIASES.get(name.lower(), name.lower())
-    shown = []
-    for parameter in inspect.signature(_maker(name)).parameters.values():
-        default = parameter.default
-        if default is inspect.Parameter.empty:
-            shown.append(parameter.name)
-        else:
-            shown.append(f"{parameter.name}={default.name.lower() if isinstance(default, Adjacency) else default}")
-    return f"{name}({', '.join(shown)})"
+    declared = registry.find_plan(name)
+    assert declared is not None
+    return declared.usage
 
 
 def _nearest(name: str, known: Any) -> str:

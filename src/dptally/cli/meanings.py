@@ -9,6 +9,7 @@ import click
 
 from dptally.accounting import gaussian
 from dptally.accounting.decimals import shown_up
+from dptally.answers.assumptions import assumptions as stated
 from dptally.cli.output import (
     delta_option,
     emit,
@@ -23,7 +24,6 @@ from dptally.cli.output import (
 from dptally.cli.plans import Plan
 from dptally.meaning import attacks
 from dptally.mechanisms import Mechanism
-from dptally.mechanisms.assumptions import assumptions as stated
 
 __all__ = ["assumptions", "explain", "meaning", "meaning_lines", "risk"]
 

@@ -25,11 +25,17 @@ COMMANDS = {
     "curve": ("searches", "curve", "Epsilon after 1, 2, ... steps, and where a budget stops."),
     "convert": ("definitions", "convert", "What a guarantee is worth in another definition."),
     "gdp": ("definitions", "gdp", "The smallest mu of Gaussian DP."),
+    "adp": ("statements", "adp", "Alpha-divergence DP: the smallest epsilon or noise of Gaussian queries."),
+    "group": ("statements", "group", "What a plan guarantees to several records together."),
+    "outcomes": ("statements", "outcomes", "How much likelier an outcome can become by one record."),
     "risk": ("meanings", "risk", "What an attacker can achieve against a plan."),
     "explain": ("meanings", "explain", "The answer with its route, theorems, assumptions and sources."),
     "plot": ("drawings", "plot", "Pictures of a plan (PNG or SVG)."),
     "card": ("drawings", "card", "A one-page guarantee card (Markdown, HTML or JSON)."),
+    "report": ("reports", "report", "A plan in the forms that registries, NIST and papers take."),
+    "check": ("checks", "check", "A second opinion on somebody's claim."),
     "audit": ("audits", "audit", "Try to refute a claim from runs of an implementation."),
+    "release": ("releases", "release", "Answer questions about a table privately, paid from a ledger."),
     "ledger": (
         "ledger_commands",
         "group",
@@ -65,6 +71,15 @@ class Commands(click.Group):
             raise click.UsageError(f"no command {args[0][:40]!r}{hint}")
         return super().resolve_command(ctx, args)
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The names that a plan may use, from the registry."""
+        from dptally.mechanisms.registry import plan_usages
+
+        with formatter.section("Names in a plan"):
+            for line in plan_usages():
+                formatter.write_text(line)
+        super().format_epilog(ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """From the table above: help does not import every command."""
         del ctx
@@ -86,15 +101,6 @@ def cli(ctx: click.Context) -> None:
       dptally epsilon "1000 * poisson(gaussian(1.0), 0.01)" --delta 1e-5
       dptally epsilon "50*laplace(scale=5) + 10*gaussian(sigma=10)" --delta 1e-15 --compare
       dptally calibrate "1000*poisson(gaussian(SIGMA), 0.01)" --epsilon 1 --delta 1e-6
-
-    \b
-    Names in a plan:
-      gaussian(sigma, sensitivity=1)           laplace(scale, sensitivity=1)
-      discrete_gaussian(sigma, sensitivity=1)  discrete_laplace(scale, sensitivity=1)
-      randomized_response(p, categories=2)     poisson(plan, rate, adjacency=add_remove)
-      dpsgd(noise_multiplier, sample_rate, steps, adjacency=add_remove)
-      pure(epsilon)  approx(epsilon, delta)  zcdp(rho)  gdp(mu)  alpha(alpha, epsilon)
-      renyi([orders], [epsilons])  profile([[epsilon, delta], ...])
 
     Exit codes: 0 answered, 1 target missed or budget passed, 2 bad input.
     """

@@ -14,6 +14,7 @@ from dptally.gdp.identify import identify as identify
 from dptally.gdp.measure import Measurement as Measurement
 from dptally.gdp.measure import algorithm_one as algorithm_one
 from dptally.gdp.measure import measure as measure
+from dptally.gdp.measure import measure_until as measure_until
 from dptally.gdp.profiles import envelope as envelope
 from dptally.gdp.profiles import icea as icea
 from dptally.gdp.profiles import laplace as laplace

@@ -23,6 +23,7 @@ __all__ = ["Rate", "Rectified", "rate_for", "rectify"]
 
 _RATE_TOLERANCE = 1e-9
 _SMALLEST_RATE = 1e-12
+_FARTHEST = 1e6  # no head longer than that is searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +118,11 @@ def rate_for(m: Profiled, mu: float, head: float | None = None, adjacency: Adjac
         view = view_of(sampled)
         end = view.zero_from if head is None else min(head, view.zero_from)
         if math.isinf(end):
-            return tail_of(sampled).enough <= mu
-        return end == 0 or stays_below(view, end, mu)
+            tail = tail_of(sampled)
+            if tail.enough <= mu:
+                return True
+            end = tail.covered_from(mu)  # beyond it the tail's shape shows G <= mu
+        return end == 0 or (end < _FARTHEST and stays_below(view, end, mu))
 
     whole = math.inf if head is None else head
     if reaches(1.0):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["ADD_REMOVE", "REPLACE", "Adjacency", "Side"]
+__all__ = ["ADD_REMOVE", "REPLACE", "Adjacency", "Direction"]
 
 
 class Adjacency(Enum):
@@ -17,7 +17,7 @@ class Adjacency(Enum):
         return self.name
 
 
-class Side(Enum):
+class Direction(Enum):
     """REMOVE: the loss of (with the record, without it). ADD: the loss of (without it, with it)."""
 
     REMOVE = "remove"

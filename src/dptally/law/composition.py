@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
+from dptally.interval import Interval
 from dptally.law.law import Law, Numbers
+from dptally.numerics.exact import between
 from dptally.numerics.rounding import down, up
 
 __all__ = ["Composition"]
+
+_FEW = 32  # steps with mass at infinity, up to which their product is formed exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +25,16 @@ class Composition:
     """``count`` independent copies of each law, in a canonical order.
 
     Build it with :meth:`of`: equal laws merge their counts, families that are closed under addition collapse into one
-    law, and the order of the arguments is forgotten.
+    law, and the order of the arguments is forgotten. ``stated`` keeps the steps before they collapsed, for the
+    theorems that compose one guarantee per step; it takes no part in comparisons, since both tell the same loss.
     """
 
     parts: tuple[tuple[Law, int], ...]
+    stated: tuple[tuple[Law, int], ...] = field(default=(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.stated:
+            object.__setattr__(self, "stated", self.parts)
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Law, int]]) -> Composition:
@@ -39,7 +50,7 @@ class Composition:
             else:
                 rest.append((law, n))
         rest += [(family.collapse(tuple(group)), 1) for family, group in closed.items()]
-        return cls(tuple(sorted(rest, key=lambda part: part[0].sort_key)))
+        return cls(tuple(sorted(rest, key=lambda part: part[0].sort_key)), tuple(ordered))
 
     def log_moment(self, t: Numbers) -> Numbers:
         """K(t) = sum of count * K_j(t)."""
@@ -49,38 +60,81 @@ class Composition:
             total = total + n * law.log_moment(t)
         return total
 
+    def optimistic(self) -> Composition:
+        """What the declared plan dominates: lower ends are those of this composition. Itself where nothing was rounded
+        to the safe side.
+        """
+        twins = [(law.optimistic(), n) for law, n in self.parts]
+        if all(twin is law for (twin, _), (law, _) in zip(twins, self.parts, strict=True)):
+            return self
+        return Composition.of(twins)
+
     @property
     def mean(self) -> float:
         return math.fsum(n * law.mean for law, n in self.parts)
 
     @property
     def log_survival(self) -> float:
-        """log P(every loss is finite) = sum of count * log1p(-infinity_mass): 0 or negative."""
+        """log P(every loss is finite) = sum of count * log1p(-infinity_mass): 0 or negative; an estimate."""
         return math.fsum(
             n * math.log1p(-law.infinity_mass) if law.infinity_mass < 1 else -math.inf for law, n in self.parts
         )
 
     @property
+    def infinity_mass_interval(self) -> Interval:
+        """Bounds of P(L = +inf) = 1 - prod (1 - p_j)^n_j, monotone in every p_j."""
+        masses = [(law.infinity_mass_interval, n) for law, n in self.parts]
+        return Interval(
+            _at_infinity([(mass.lower, n) for mass, n in masses if mass.lower > 0])[0],
+            _at_infinity([(mass.upper, n) for mass, n in masses if mass.upper > 0])[1],
+        )
+
+    @property
     def infinity_mass(self) -> float:
-        """P(L = +inf), to within a few ulps."""
-        return -math.expm1(self.log_survival)
+        """P(L = +inf), rounded up."""
+        return self.infinity_mass_interval.upper
+
+    @property
+    def supremum_interval(self) -> Interval:
+        """Bounds of the largest possible finite loss; -inf where no loss is finite."""
+        bounds = [(law.supremum_interval, n) for law, n in self.parts]
+        lower = _weighted([(box.lower, n) for box, n in bounds], -math.inf)
+        upper = _weighted([(box.upper, n) for box, n in bounds], -math.inf)
+        return Interval(lower[0], upper[1])
+
+    @property
+    def infimum_interval(self) -> Interval:
+        """Bounds of the least possible loss; +inf where no loss is finite."""
+        bounds = [(law.infimum_interval, n) for law, n in self.parts]
+        lower = _weighted([(box.lower, n) for box, n in bounds], math.inf)
+        upper = _weighted([(box.upper, n) for box, n in bounds], math.inf)
+        return Interval(lower[0], upper[1])
 
     @property
     def supremum(self) -> float:
         """The largest possible finite loss, rounded up."""
-        return self._added([n * law.supremum for law, n in self.parts], up)
+        return self.supremum_interval.upper
 
     @property
     def infimum(self) -> float:
         """The least possible loss, rounded down."""
-        return self._added([n * law.infimum for law, n in self.parts], down)
+        return self.infimum_interval.lower
 
-    def _added(self, losses: list[float], outwards: Callable[[float], float]) -> float:
-        """The sum of rounded products: each is off by half an ulp at the most, and so is the sum; one step is exact."""
-        total = math.fsum(losses)
-        if self.steps <= 1 or total == 0.0 or not math.isfinite(total):
-            return total
-        return outwards(math.fsum(outwards(loss) if loss else 0.0 for loss in losses))
+    def reverses(self, other: Composition) -> bool:
+        """Whether ``other`` is the loss of the same pair in the other direction: K(-1/2 - s) = K'(-1/2 + s).
+
+        Asked at a few s. Declared and library mechanisms state such pairs; a mechanism from outside need not.
+        """
+        if not (self.determined and other.determined):
+            return False
+        at = np.array([0.05, 0.2, 0.45])
+        mine, theirs = self.log_moment(-0.5 - at), other.log_moment(-0.5 + at)
+        return bool(np.all(np.abs(mine - theirs) <= 1e-9 * (1e-3 * np.max(np.abs(mine)) + np.abs(mine))))
+
+    def dominating(self) -> Composition | None:
+        """The composition with a dominating law for every part; None where some part has none."""
+        laws = [(law.dominating(), n) for law, n in self.parts]
+        return Composition.of((law, n) for law, n in laws if law) if all(law for law, _ in laws) else None
 
     @property
     def determined(self) -> bool:
@@ -89,3 +143,30 @@ class Composition:
     @property
     def steps(self) -> int:
         return sum(n for _, n in self.parts)
+
+
+def _weighted(losses: list[tuple[float, int]], empty: float) -> tuple[float, float]:
+    """The closest doubles around the exact sum of count * loss; ``empty`` where a law has no finite loss at all."""
+    infinite = {loss for loss, _ in losses if math.isinf(loss)}
+    if infinite:
+        end = empty if empty in infinite else -empty
+        return end, end
+    if len(losses) == 1 and losses[0][1] == 1:
+        return losses[0][0], losses[0][0]
+    return between(sum((n * Fraction(loss) for loss, n in losses), Fraction(0)))
+
+
+def _at_infinity(masses: list[tuple[float, int]]) -> tuple[float, float]:
+    """Bounds of 1 - prod (1 - p)^n for exact p > 0: by exact rationals where they stay small, else by logarithms.
+
+    The sum of n log1p(-p) is formed from terms rounded outwards (log1p is within 2 ulps) and added exactly; -expm1 is
+    monotone, and within 2 ulps itself.
+    """
+    if any(p == 1 for p, _ in masses):
+        return 1.0, 1.0
+    if sum(n for _, n in masses) <= _FEW:
+        low, high = between(1 - math.prod(((1 - Fraction(p)) ** n for p, n in masses), start=Fraction(1)))
+        return max(low, 0.0), min(high, 1.0)
+    logs = [(math.log1p(-p), n) for p, n in masses]
+    least, most = (_weighted([(moved(log, 2), n) for log, n in logs], 0.0) for moved in (down, up))
+    return max(down(-math.expm1(most[1]), 2), 0.0), min(up(-math.expm1(least[0]), 2), 1.0)

@@ -2,8 +2,11 @@
 
 One function tells everything, the log-moment K(t) = log E_P[exp(t L); L < inf]. It adds under composition, and every
 framework is a view of it. The loss may be infinite with probability ``infinity_mass``; K, the atoms, the density and
-the
-profile below speak of the finite losses only (an unnormalised measure of total mass 1 - infinity_mass).
+the profile below speak of the finite losses only (an unnormalised measure of total mass 1 - infinity_mass).
+
+What enters both ends of an answer is an interval: ``supremum_interval``, ``infimum_interval`` and
+``infinity_mass_interval`` hold the exact numbers of the declared mechanism, made with directed rounding or from exact
+rationals. A law that states only ``supremum``, ``infimum`` and ``infinity_mass`` is read as exact.
 """
 
 from __future__ import annotations
@@ -16,8 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.errors import Unanswerable
+from dptally.interval import Interval
+from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Band, Characteristic, Edge, MomentTable
+from dptally.law.listed import ListedAtoms
 from dptally.law.spread import Spread
+from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]  # float64 in, float64 out; complex128 in, complex128 out
@@ -56,8 +63,13 @@ class Law(ABC):
 
     @property
     def infinity_mass(self) -> float:
-        """P(L = +inf), exactly as declared."""
+        """P(L = +inf), rounded up."""
         return 0.0
+
+    @property
+    def infinity_mass_interval(self) -> Interval:
+        """Bounds of P(L = +inf); the float read as exact unless the law says otherwise."""
+        return Interval(self.infinity_mass, self.infinity_mass)
 
     @property
     @abstractmethod
@@ -68,6 +80,20 @@ class Law(ABC):
     @abstractmethod
     def infimum(self) -> float:
         """The essential infimum of the losses (-inf if unbounded), rounded down."""
+
+    @property
+    def supremum_interval(self) -> Interval:
+        """Bounds of the supremum, ``supremum`` being the upper one; the float read as exact unless the law says
+        otherwise.
+        """
+        return Interval(self.supremum, self.supremum)
+
+    @property
+    def infimum_interval(self) -> Interval:
+        """Bounds of the infimum, ``infimum`` being the lower one; the float read as exact unless the law says
+        otherwise.
+        """
+        return Interval(self.infimum, self.infimum)
 
     @abstractmethod
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
@@ -80,9 +106,18 @@ class Law(ABC):
     def tail(self, loss: Floats) -> Floats:
         """P(loss < L < inf), elementwise (an estimate to a few ulps, not a bound)."""
 
+    def log_tail(self, loss: float) -> tuple[float, float] | None:
+        """Certified bounds of log P(L > loss), any real loss, where a closed form is at hand; None elsewhere."""
+        del loss
+        return None
+
     def atoms(self) -> tuple[tuple[float, float], ...]:
         """The point masses (loss, probability) in increasing order of loss; empty for a continuous loss."""
         return ()
+
+    def listed_atoms(self) -> ListedAtoms | None:
+        """All point masses with bounds from both sides; None for a loss with a density, or too long a list."""
+        return None
 
     def density(self, loss: Floats) -> Floats:
         """The density of the continuous part of the finite losses."""
@@ -97,6 +132,14 @@ class Law(ABC):
         for.
         """
         return None
+
+    def orders(self) -> tuple[float, ...]:
+        """The t > 0 at which a guarantee states its bound of K(t); none where K is known at every t."""
+        return ()
+
+    def dominating(self) -> Law | None:
+        """A law with a profile that dominates whatever this one allows: itself where it is determined."""
+        return self if type(self).determined else None
 
     def gaussian_mu(self) -> float:
         """A mu for which the pair is mu-Gaussian-DP (upper bound, closed forms only); inf where none is known."""
@@ -130,6 +173,28 @@ class Law(ABC):
         del low, high
         return None
 
+    @property
+    def atom_error(self) -> float:
+        """Relative error that the losses and probabilities of :meth:`atoms` may have."""
+        return 64 * EPS
+
+    @property
+    def has_all_mass(self) -> bool:
+        """Whether P and Q both have all of their mass at finite losses; False where the law cannot tell."""
+        other = self.reverse()
+        return self.infinity_mass == 0 and other is not None and other.infinity_mass == 0
+
+    def declared(self) -> Any:
+        """The pair of finitely many outcomes that the law was rounded from (laws/pairs.py); None if there is none."""
+        return None
+
+    def optimistic(self) -> Law:
+        """A law that the declared one dominates: itself unless a parameter had to be rounded to the safe side.
+
+        Upper ends are those of the law, lower ends those of its optimistic twin.
+        """
+        return self
+
     def reverse(self) -> Law | None:
         """The law of the same pair in the other direction, both without mass at infinity; None if not known."""
         return None
@@ -137,6 +202,11 @@ class Law(ABC):
     def spread(self, low: float, step: float, number: int) -> Spread | None:
         """The law spread onto ``number`` points low, low + step, ...; None where no positive formula is at hand."""
         del low, step, number
+        return None
+
+    def ball(self, count: int) -> BallLoss | None:
+        """``count`` independent copies in ball arithmetic, for proofs; None where the law has no such form."""
+        del count
         return None
 
     @property

@@ -9,11 +9,20 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from dptally.errors import BudgetExceeded, CannotPrice, InvalidArgument, KeyReused, NotReleasable
+from dptally.errors import (
+    BudgetExceeded,
+    CannotPrice,
+    ChainBroken,
+    DptallyError,
+    InvalidArgument,
+    KeyReused,
+    NotReleasable,
+)
 from dptally.law.adjacency import REPLACE
 from dptally.ledger import hints
 from dptally.ledger.books import DATASET, Books
@@ -29,17 +38,38 @@ from dptally.ledger.entries import (
     plan_to_json,
     settle_body,
     spend_body,
+    stamp,
     state_of,
 )
 from dptally.ledger.journal import Journal, find_keys, settlements
-from dptally.ledger.schema import accounts
+from dptally.ledger.names import alike
+from dptally.ledger.reading import read_object
+from dptally.ledger.schema import accounts, entries
+from dptally.ledger.stated import check_plan
 from dptally.ledger.status import exceeded
 from dptally.ledger.terms import Terms
 from dptally.ledger.units import Amount
+from dptally.ledger.values import decoded
 from dptally.ledger.verification import key_column
 from dptally.mechanisms.mechanism import Mechanism
 
-__all__ = ["Asked", "Refused", "check_request", "debit", "entry_of", "settle"]
+__all__ = [
+    "Asked",
+    "Refused",
+    "check_request",
+    "debit",
+    "entry_of",
+    "is_deferred",
+    "settle",
+    "settle_once",
+]
+
+_DEFERRED = "deferred:"  # a call of this kind gives its value out only after it was stored
+
+
+def is_deferred(call: str) -> bool:
+    """Whether a spend was reserved: no value leaves before it is settled, so it may run again until then."""
+    return call.startswith(_DEFERRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +85,11 @@ class Asked:
         object.__setattr__(self, "key", key_column(self.request.key, self.call))
 
     @classmethod
-    def of(cls, request: Request) -> Asked:
+    def of(cls, request: Request, deferred: bool = False) -> Asked:
         text = plan_to_json(request.plan)
         if plan_from_json(text) != request.plan:  # the history must be able to say what was paid for
             raise InvalidArgument("plan", "one that its JSON gives back unchanged", request.plan)
-        return cls(request, text)
+        return cls(request, text, _DEFERRED + secrets.token_hex(8)) if deferred else cls(request, text)
 
 
 @dataclass(slots=True, eq=False)
@@ -120,6 +150,11 @@ def check_request(connection: sa.Connection, dataset: str, terms: Terms, books: 
             "in parallel",
             request.partition,
         )
+    if request.partition:
+        terms.check_part(request.partition, request.part)
+    check_plan(dataset, terms, request.plan)
+    if request.by and request.by not in books.spent:
+        _check_analyst(connection, dataset, request.by)
     if not request.by and _has_analyst_caps(connection, dataset):
         raise InvalidArgument("by", "given: analysts of this dataset have caps of their own", request.by)
     cost = terms.price(request.plan)
@@ -127,6 +162,14 @@ def check_request(connection: sa.Connection, dataset: str, terms: Terms, books: 
     if holder is not None:
         raise Refused(dataset, terms, books, request, holder, cost)
     return cost
+
+
+def _check_analyst(connection: sa.Connection, dataset: str, by: str) -> None:
+    """A new name must not look like an analyst's who is known here."""
+    known = connection.execute(sa.select(accounts.c.holder).where(accounts.c.dataset == dataset)).scalars()
+    twin = alike(by, known)
+    if twin is not None:
+        raise InvalidArgument("by", f"a name that does not look like the analyst {twin!r}, who is another", by)
 
 
 def _has_analyst_caps(connection: sa.Connection, dataset: str) -> bool:
@@ -174,37 +217,103 @@ def entry_of(dataset: str, terms: Terms, body: Mapping[str, Any], digest: str, e
         expires=body["expires"],
         hash=digest,
         state=state_of(body, end, now()) if end is not None or body["expires"] is not None else "reserved",
-        value=None if end is None else end.get("value"),
+        value=None if end is None else _stored(dataset, body["seq"], end),
         amount=cost,
         call=body["call"],
+        kept=end is not None and "value" in end,
     )
 
 
-def settle(connection: sa.Connection, dataset: str, endings: Sequence[tuple[Entry, State, Any]]) -> list[str]:
-    """Settle open spends; the reasons why some could not be released (those are burnt instead)."""
-    journal = Journal.locked(connection, dataset)
-    at = now()
-    rows: list[tuple[str, str | None, int | None, str]] = []
-    late: list[str] = []
-    ends = settlements(connection, dataset, (entry.number for entry, _, _ in endings))
-    for entry, state, value in endings:
-        end = ends.get(entry.number)
-        if end is not None:
-            if end["state"] != state or end.get("value") != value:
-                raise NotReleasable(
-                    f"entry {entry.number} of dataset {dataset!r} is {end['state']} already; do not publish "
-                    "another answer"
-                )
-            continue  # this very settlement was committed before the connection was lost
-        if (
-            state == "released"
-            and entry.expires is not None
-            and state_of({"expires": entry.expires}, None, at) == "burnt"
-        ):
-            late.append(f"the reservation of entry {entry.number} of dataset {dataset!r} expired at {entry.expires}")
+def _stored(dataset: str, number: int, end: Mapping[str, Any]) -> Any:
+    try:
+        return decoded(end.get("value"))
+    except (ValueError, TypeError, KeyError, ArithmeticError, DptallyError):
+        raise ChainBroken(dataset, number, "the value that was stored for it cannot be read") from None
+
+
+_ENDINGS = sa.select(entries.c.seq, entries.c.settles, entries.c.body).where(
+    entries.c.dataset == sa.bindparam("dataset"),
+    sa.or_(
+        entries.c.seq.in_(sa.bindparam("numbers", expanding=True)),
+        entries.c.settles.in_(sa.bindparam("numbers", expanding=True)),
+    ),
+)
+
+
+@dataclass(slots=True)
+class _Settling:
+    """Spends about to be settled, under the dataset's lock: who was charged, and which have ended."""
+
+    journal: Journal
+    calls: dict[int, str]
+    ends: dict[int, dict[str, Any]]
+    rows: list[tuple[str, str | None, int | None, str]] = field(default_factory=list)
+
+    @classmethod
+    def locked(cls, connection: sa.Connection, dataset: str, numbers: Sequence[int]) -> _Settling:
+        settling = cls(Journal.locked(connection, dataset), {}, {})
+        for start in range(0, len(numbers), 400):
+            question = {"dataset": dataset, "numbers": list(numbers[start : start + 400])}
+            for seq, settles, body in connection.execute(_ENDINGS, question):
+                if settles is None:
+                    settling.calls[seq] = read_object(body).get("call", "")
+                else:
+                    settling.ends[settles] = read_object(body)
+        return settling
+
+    def check_charged(self, entry: Entry) -> None:
+        if not entry.call or self.calls.get(entry.number) != entry.call:
+            raise NotReleasable(f"entry {entry.number} of dataset {entry.dataset!r} was charged to another caller")
+
+    def end(self, entry: Entry, state: State, value: Any, call: str, at: datetime) -> str | None:
+        """Write the ending of one spend; where it expired it is burnt instead, and the reason is returned."""
+        late = None
+        if state == "released" and entry.expires is not None and entry.expires <= stamp(at):
+            late = f"the reservation of entry {entry.number} of dataset {entry.dataset!r} expired at {entry.expires}"
             state, value = "burnt", None
-        body = settle_body(dataset, journal.length + len(rows) + 1, entry.number, state, value, at, entry.by)
-        rows.append(("settle", None, entry.number, body))
-    if rows:
-        journal.append(rows)
-    return late
+        number = self.journal.length + len(self.rows) + 1
+        body = settle_body(entry.dataset, number, entry.number, state, value, at, call, entry.by)
+        self.rows.append(("settle", None, entry.number, body))
+        return late
+
+    def write(self) -> None:
+        if self.rows:
+            self.journal.append(self.rows)
+
+
+def settle(
+    connection: sa.Connection, dataset: str, endings: Sequence[tuple[Entry, State, Any]], call: str
+) -> list[str]:
+    """Settle open spends, each once; the reasons why some could not be released (those are burnt instead).
+
+    ``call`` is one random text for one attempt. An ending that carries it was committed by this very attempt
+    before the connection was lost; any other was written by somebody else.
+    """
+    settling = _Settling.locked(connection, dataset, [entry.number for entry, _, _ in endings])
+    at, late = now(), []
+    for entry, state, value in endings:
+        settling.check_charged(entry)
+        end = settling.ends.get(entry.number)
+        if end is None:
+            late.append(settling.end(entry, state, value, call, at))
+        elif end.get("call") != call:
+            raise NotReleasable(
+                f"entry {entry.number} of dataset {dataset!r} is {end['state']} already; do not publish another answer"
+            )
+        elif end["state"] != state:
+            late.append(f"the reservation of entry {entry.number} of dataset {dataset!r} expired at {entry.expires}")
+    settling.write()
+    return [reason for reason in late if reason is not None]
+
+
+def settle_once(connection: sa.Connection, entry: Entry, state: State, value: Any, call: str) -> tuple[State, Any]:
+    """Compare and set: end a reserved spend unless it has ended; how it ended, by us or by another."""
+    settling = _Settling.locked(connection, entry.dataset, [entry.number])
+    settling.check_charged(entry)
+    end = settling.ends.get(entry.number)
+    if end is None:
+        late = settling.end(entry, state, value, call, now())
+        settling.write()
+        return ("burnt", None) if late is not None else (state, value)
+    ended: State = end["state"]
+    return ended, end.get("value")

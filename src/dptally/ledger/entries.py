@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,11 +10,10 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from dptally import checks
-from dptally.documents import read_json
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.ledger.chain import canonical
+from dptally.ledger.names import identifier, name, prose
 from dptally.ledger.pricing import check_work
-from dptally.ledger.reading import VALUE_DEPTH, VALUE_LIMIT
 from dptally.ledger.terms import amount_from_json, amount_to_json
 from dptally.ledger.units import Amount
 from dptally.mechanisms.json import from_json, to_json
@@ -45,14 +43,14 @@ class Request:
         if not isinstance(self.plan, Mechanism):
             raise InvalidType("plan", "a mechanism or a sum of mechanisms, such as 10 * Gaussian(sigma=40)", self.plan)
         check_work(self.plan)
-        if self.by:
-            name("by", self.by)
         prose("by", self.by)
+        if self.by:
+            object.__setattr__(self, "by", identifier("by", self.by))
         if self.by == "*":
             raise InvalidArgument("by", "the name of one analyst", self.by)
         prose("why", self.why)
         if self.key is not None:
-            name("key", self.key)
+            object.__setattr__(self, "key", name("key", self.key))
         if isinstance(self.labels, (str, bytes)) or not isinstance(self.labels, Iterable):
             raise InvalidType("labels", "a sequence of texts", self.labels)
         labels = {name("labels", label) for label in itertools.islice(self.labels, MOST_LABELS + 1)}
@@ -64,8 +62,8 @@ class Request:
         if bool(self.partition) != bool(self.part):
             raise InvalidArgument("partition, part", "given together", (self.partition, self.part))
         if self.partition:
-            name("partition", self.partition)
-            name("part", self.part)
+            object.__setattr__(self, "partition", identifier("partition", self.partition))
+            object.__setattr__(self, "part", identifier("part", self.part))
         if self.expires is not None:
             object.__setattr__(self, "expires", checks.positive("expires", self.expires))
 
@@ -92,6 +90,7 @@ class Entry:
     value: Any = None
     amount: Amount = field(repr=False, default=Amount((0,)))
     call: str = field(repr=False, default="")
+    kept: bool = field(repr=False, default=False)  # whether a value was stored, be it None
 
     @property
     def plan(self) -> Mechanism:
@@ -137,24 +136,13 @@ def spend_body(
     }
 
 
-def settle_body(dataset: str, number: int, of: int, state: State, value: Any, at: datetime, by: str) -> str:
-    body = {"at": stamp(at), "by": by, "dataset": dataset, "of": of, "seq": number, "state": state, "type": "settle"}
+def settle_body(dataset: str, number: int, of: int, state: State, value: Any, at: datetime, call: str, by: str) -> str:
+    """``call`` tells the transaction that settled from every other attempt to settle the same spend."""
+    body = {"at": stamp(at), "by": by, "call": call, "dataset": dataset, "of": of, "seq": number, "state": state}
+    body["type"] = "settle"
     if value is not None:
         body["value"] = value
     return canonical(body)
-
-
-def stored_value(value: Any) -> Any:
-    """The value as JSON will give it back; what JSON cannot hold is refused before anything is written."""
-    try:
-        text = canonical(value)
-    except (TypeError, ValueError, RecursionError):
-        text = None
-    if text is None:
-        raise InvalidType(
-            "value", "a JSON value (numbers without NaN, texts, lists, dictionaries)", type(value).__name__
-        )
-    return read_json(text, "value", longest=VALUE_LIMIT, deepest=VALUE_DEPTH)
 
 
 def state_of(spend: Mapping[str, Any], settled: Mapping[str, Any] | None, at: datetime) -> State:
@@ -184,38 +172,3 @@ def cost_of(spend: Mapping[str, Any]) -> Amount:
 
 plan_to_json = lru_cache(maxsize=1024)(to_json)
 plan_from_json = lru_cache(maxsize=1024)(from_json)
-
-
-# -- texts ---------------------------------------------------------------------------------------------------
-
-
-def name(argument: str, value: object) -> str:
-    """A non-empty text of at most 200 printable characters on one line."""
-    text = prose(argument, value, limit=200)
-    if not text or text != text.strip():
-        raise InvalidArgument(argument, "a non-empty text without spaces at its ends", value)
-    if not text.isprintable() and any(unicodedata.category(c) in _NOT_IN_NAMES for c in text):
-        raise InvalidArgument(argument, "one line of printable characters, without invisible ones", ascii(value))
-    return text
-
-
-def prose(argument: str, value: object, limit: int = 2000) -> str:
-    """A printable text: no control characters, nothing that turns the direction of writing, and nothing that
-    UTF-8 cannot hold. Lines may be broken.
-    """
-    if not isinstance(value, str):
-        raise InvalidType(argument, "a text", value)
-    if len(value) > limit:
-        raise InvalidArgument(argument, f"at most {limit} characters", value)
-    if value.isprintable():  # which has none of the characters below
-        return value
-    if any(unicodedata.category(c) in _NOT_IN_PROSE and c not in "\n\t" for c in value):
-        raise InvalidArgument(argument, "free of control characters", ascii(value))
-    if not _TURNING.isdisjoint(value):
-        raise InvalidArgument(argument, "free of characters that turn the direction of writing", ascii(value))
-    return value
-
-
-_NOT_IN_PROSE = frozenset({"Cc", "Cs", "Zl", "Zp"})
-_NOT_IN_NAMES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

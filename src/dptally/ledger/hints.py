@@ -11,7 +11,6 @@ from dptally.mechanisms.mechanism import Mechanism
 
 __all__ = ["fitting_noise"]
 
-_NOISE = ("sigma", "scale")  # parameters for which more is more private
 _MOST = 1e6
 _PATIENCE = 0.2  # seconds: a hint must not cost more than the price did
 _WORK = 20.0  # milliseconds of one price beyond which no hint is looked for
@@ -27,7 +26,7 @@ def fitting_noise(plan: Mechanism, fits: Callable[[Mechanism], bool]) -> str:
         return ""
     ((mechanism, count),) = plan.parts
     parameters = mechanism.parameters()
-    name = next((known for known in _NOISE if known in parameters), None)
+    name = mechanism.noise_parameter()
     if name is None:
         return ""
 

@@ -64,6 +64,7 @@ def _facts(status: Status, more: int | None) -> list[tuple[str, str]]:
         ("about", status.about),
         ("budget", status.budget),
         ("neighbours", status.adjacency),
+        ("privacy unit", status.unit),
         ("counted in", status.balance.symbol),
         ("cap", _number(status.balance.cap)),
         ("spent", _number(status.balance.spent)),

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 _MODULES = ("attacks", "bayes", "outcomes")
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(f"{__name__}.{name}")
+if not TYPE_CHECKING:  # a checker sees the imports above, and no other name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module(f"{__name__}.{name}")
 
 
 def __dir__() -> list[str]:

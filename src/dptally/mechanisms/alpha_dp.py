@@ -7,15 +7,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dptally import checks
+from dptally.accounting import group
 from dptally.errors import InvalidArgument
 from dptally.law import Law
+from dptally.laws.moment_bound import RenyiBound, order_less_one
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.renyi_dp import RenyiBound, order_less_one
+from dptally.mechanisms.registry import declared
 from dptally.numerics.rounding import up
 
 __all__ = ["AlphaDP"]
 
 
+@declared(
+    section="guarantees",
+    plan="alpha",
+    example={"alpha": 2.5, "epsilon": 0.3},
+    zero=("epsilon",),
+    refuses={"alpha": (1, 1.0)},
+    definition="alpha",
+)
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class AlphaDP(Mechanism):
     """Alpha divergence (E_Q[(P/Q)^a] - 1) / (a (a - 1)) of order ``alpha`` at most ``epsilon``.
@@ -40,6 +51,9 @@ class AlphaDP(Mechanism):
         object.__setattr__(self, "alpha", order)
         object.__setattr__(self, "declared_epsilon", checks.nonnegative("epsilon", epsilon))
 
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
+
     def laws(self) -> tuple[Law, ...]:
         a, epsilon = self.alpha, self.declared_epsilon
         if epsilon == 0:
@@ -47,3 +61,8 @@ class AlphaDP(Mechanism):
         log_excess = math.log(a) + math.log(a - 1.0) + math.log(epsilon)
         moment = math.log1p(a * (a - 1.0) * epsilon) if log_excess < 700 else log_excess
         return (RenyiBound(((order_less_one(a), up(moment, 8)),)),)
+
+    def grouped(self, size: int) -> AlphaDP:
+        """At the order alpha / 2^ceil(log2 size), which must stay above 1."""
+        found = group.alpha(self.alpha, self.declared_epsilon, size)
+        return AlphaDP(float(found.order or 0.0), found.value)

@@ -6,13 +6,24 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dptally import checks
+from dptally.accounting import group
 from dptally.law import Law
+from dptally.laws.two_point import TwoPointLaw
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.two_point import TwoPointLaw
+from dptally.mechanisms.registry import declared
 
 __all__ = ["ApproxDP"]
 
 
+@declared(
+    section="guarantees",
+    plan="approx",
+    example={"epsilon": 0.5, "delta": 1e-6},
+    zero=("epsilon", "delta"),
+    refuses={"delta": (1.5,)},
+    definition="approx",
+)
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ApproxDP(Mechanism):
     """Any (``epsilon``, ``delta``)-differentially private mechanism: P(S) <= e^epsilon Q(S) + delta for
@@ -33,7 +44,14 @@ class ApproxDP(Mechanism):
         object.__setattr__(self, "declared_epsilon", checks.nonnegative("epsilon", epsilon))
         object.__setattr__(self, "declared_delta", checks.probability("delta", delta))
 
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
+
     def laws(self) -> tuple[Law, ...]:
         if self.declared_epsilon == 0 and self.declared_delta == 0:
             return ()
         return (TwoPointLaw.of_guarantee(self.declared_epsilon, self.declared_delta),)
+
+    def grouped(self, size: int) -> ApproxDP:
+        found = group.approximate(self.declared_epsilon, self.declared_delta, size)
+        return ApproxDP(found.value, found.delta)

@@ -11,13 +11,23 @@ from typing import ClassVar
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
+from dptally.mechanisms.assumption import Assumption, joined
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 
 __all__ = ["MOST_COPIES", "Composed"]
 
 MOST_COPIES = 2**53  #: counts up to here are exact as doubles
 
 
+def _example() -> dict[str, object]:
+    from dptally.mechanisms.laplace import Laplace
+    from dptally.mechanisms.pure_dp import PureDP
+
+    return {"parts": ((Laplace(5.0), 3), (PureDP(0.5), 1))}
+
+
+@declared(section="composition", example=_example)
 @dataclass(frozen=True, slots=True, repr=False)
 class Composed(Mechanism):
     """Independent (or adaptively chosen) mechanisms on the same data. Built by ``+`` and ``k *``.
@@ -45,8 +55,21 @@ class Composed(Mechanism):
     def of(cls, parts: Iterable[tuple[Mechanism, int]]) -> Composed:
         return cls(tuple(parts))
 
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return joined(one for part, _ in self.parts for one in part.assumptions())
+
+    def theorems(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(theorem for part, _ in self.parts for theorem in part.theorems()))
+
+    def unsampled(self) -> Mechanism:
+        return Composed.of((part.unsampled(), n) for part, n in self.parts)
+
     def laws(self) -> tuple[Law, ...]:
         raise InvalidType("mechanism", "a single mechanism (a composition has one law for each of its parts)", self)
+
+    def grouped(self, size: int) -> Composed:
+        """Each step is answered for the group, and the answers compose."""
+        return Composed.of((mechanism.group(size), n) for mechanism, n in self.parts)
 
     def __repr__(self) -> str:
         if not self.parts:

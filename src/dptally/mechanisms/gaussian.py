@@ -2,104 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
 from dptally import checks
-from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.law import Law
-from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
-from dptally.law.law import Numbers
+from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
+from dptally.mechanisms.assumption import SENSITIVITY, Assumption
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.exact import between
-from dptally.numerics.normal import log_gaussian_delta
-from dptally.numerics.rounding import EPS, up
-from dptally.numerics.special import ndtr
 
-__all__ = ["LARGEST_RATIO", "SMALLEST_RATIO", "Gaussian", "GaussianLaw"]
-
-SMALLEST_RATIO, LARGEST_RATIO = (
-    1e-140,
-    1e100,
-)  # of mu: the square must be a normal double, with counts to 1e9 and more
+__all__ = ["Gaussian"]
 
 
-@dataclass(frozen=True, slots=True)
-class GaussianLaw(Law):
-    """L ~ N(mu^2/2, mu^2): the loss of N(mu, 1) against N(0, 1), the same in both directions.
-
-    K(t) = mu^2 t (t + 1) / 2. Kept as the variance mu^2, which is what adds: the exact rational, rounded up
-    (once for each mechanism, once for the sum), so at most 2 * 2^-52 above the truth. Its root mu is within
-    1.5 * 2^-52, less than the 2 * 2^-52 that the bounds of the profile cover.
-    """
-
-    variance: float
-    has_characteristic: ClassVar[bool] = True
-    theorem: ClassVar[str] = "Dong, Roth, Su 2022, Gaussian differential privacy, Thm. 2.7 and Cor. 3.3"
-    collapses: ClassVar[bool] = True
-
-    @classmethod
-    def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> Law:
-        total = sum((n * Fraction(law.variance) for law, n in parts if isinstance(law, GaussianLaw)), Fraction(0))
-        return cls(between(total)[1])
-
-    def reverse(self) -> GaussianLaw:
-        return self
-
-    def log_moment(self, t: Numbers) -> Numbers:
-        return 0.5 * self.variance * t * (t + 1)  # type: ignore[no-any-return]
-
-    def moment_table(self, theta: Floats) -> MomentTable:
-        moment = self.log_moment(theta)
-        ones = np.ones_like(theta)
-        return MomentTable(theta, moment, 8 * EPS * moment, self.variance * (theta + 0.5), self.variance * ones)
-
-    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
-        del reach, log_tolerance
-        return GaussianCharacteristic.of(self.variance, theta, 8 * EPS)
-
-    def log_decay(self, theta: float, start: Floats) -> Floats:
-        del theta
-        return -0.5 * self.variance * (1 - 16 * EPS) * start * start
-
-    @property
-    def mu(self) -> float:
-        return math.sqrt(self.variance)
-
-    @property
-    def mean(self) -> float:
-        return 0.5 * self.variance
-
-    @property
-    def supremum(self) -> float:
-        return math.inf
-
-    @property
-    def infimum(self) -> float:
-        return -math.inf
-
-    def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        return log_gaussian_delta(self.mu, epsilon)
-
-    def tail(self, loss: Floats) -> Floats:
-        return np.asarray(ndtr(0.5 * self.mu - loss / self.mu))
-
-    def density(self, loss: Floats) -> Floats:
-        z = loss / self.mu - 0.5 * self.mu
-        return np.exp(-0.5 * z * z) / (self.mu * math.sqrt(2 * math.pi))
-
-    def closed_rho(self) -> float | None:
-        return 0.5 * self.variance
-
-    def gaussian_mu(self) -> float:
-        return up(self.mu)
-
-
+@declared(section="noise", plan="gaussian", example={"sigma": 2.0, "sensitivity": 0.5})
 @dataclass(frozen=True, slots=True)
 class Gaussian(Mechanism):
     """Add N(0, sigma^2) to every coordinate of a query of L2 sensitivity ``sensitivity``.
@@ -122,5 +41,15 @@ class Gaussian(Mechanism):
             asked = f"between {SMALLEST_RATIO} and {LARGEST_RATIO}"
             raise InvalidArgument("sensitivity / sigma", asked, self.sensitivity / self.sigma)
 
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (SENSITIVITY,)
+
+    def noise_parameter(self) -> str | None:
+        return "sigma"
+
     def laws(self) -> tuple[Law, ...]:
-        return (GaussianLaw(between((Fraction(self.sensitivity) / Fraction(self.sigma)) ** 2)[1]),)
+        return (GaussianLaw.of_variance((Fraction(self.sensitivity) / Fraction(self.sigma)) ** 2),)
+
+    def grouped(self, size: int) -> Gaussian:
+        """``size`` records move the query by at most size * sensitivity: exact."""
+        return Gaussian(self.sigma, between(size * Fraction(self.sensitivity))[1])

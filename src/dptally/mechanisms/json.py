@@ -1,5 +1,5 @@
-"""Mechanisms and plans as JSON text, through a closed registry of names: nothing is imported, evaluated or
-unpickled.
+"""Mechanisms and plans as JSON text, through the closed names of the registry: nothing that a document says is
+imported, evaluated or unpickled.
 
     {"mechanism":{"name":"laplace","scale":5.0,"sensitivity":1.0},"schema":1}
 
@@ -17,46 +17,16 @@ from typing import Any
 
 from dptally.errors import DptallyError, InvalidArgument, InvalidType
 from dptally.law.adjacency import Adjacency
-from dptally.mechanisms.alpha_dp import AlphaDP
-from dptally.mechanisms.approx_dp import ApproxDP
-from dptally.mechanisms.composed import Composed
-from dptally.mechanisms.discrete_gaussian import DiscreteGaussian
-from dptally.mechanisms.discrete_laplace import DiscreteLaplace
-from dptally.mechanisms.gaussian import Gaussian
-from dptally.mechanisms.gaussian_dp import GaussianDP
-from dptally.mechanisms.laplace import Laplace
+from dptally.mechanisms import registry
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.poisson_sampled import PoissonSampled
-from dptally.mechanisms.profile import Profile
-from dptally.mechanisms.pure_dp import PureDP
-from dptally.mechanisms.randomized_response import RandomizedResponse
-from dptally.mechanisms.renyi_dp import RenyiDP
-from dptally.mechanisms.zcdp import ZCDP
+from dptally.mechanisms.value import Value
 
-__all__ = ["REGISTRY", "from_json", "to_json"]
+__all__ = ["from_json", "to_json"]
 
 SCHEMA = 1
 LONGEST = 1_000_000  # bytes
 DEEPEST = 50  # brackets inside brackets
 
-_KINDS: tuple[type[Mechanism], ...] = (
-    AlphaDP,
-    ApproxDP,
-    Composed,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
-    GaussianDP,
-    Laplace,
-    PoissonSampled,
-    Profile,
-    PureDP,
-    RandomizedResponse,
-    RenyiDP,
-    ZCDP,
-)
-#: the only names that a document may use
-REGISTRY: dict[str, type[Mechanism]] = {kind.json_name: kind for kind in _KINDS}
 _ADJACENCIES = {adjacency.value: adjacency for adjacency in Adjacency}
 
 
@@ -110,19 +80,20 @@ def from_json(text: str) -> Mechanism:
 
 
 def _encoded(value: object, where: str) -> Any:
-    if isinstance(value, Mechanism):
-        kind = type(value)
-        if REGISTRY.get(getattr(kind, "json_name", "")) is not kind:
-            raise InvalidType(where, "a mechanism that JSON documents know", value)
-        fields = {name: _encoded(entry, f"{where}.{name}") for name, entry in value.parameters().items()}
-        return {"name": kind.json_name, **fields}
+    if isinstance(value, Value):
+        name = registry.json_name_of(type(value))
+        if name is None:
+            instead = "register its class first: dptally.register(cls, json=...)"
+            raise InvalidType(where, "a mechanism that JSON documents know", value, instead)
+        fields = {key: _encoded(entry, f"{where}.{key}") for key, entry in value.parameters().items()}
+        return {"name": name, **fields}
     if isinstance(value, Adjacency):
         return value.value
     if isinstance(value, tuple):
         return [_encoded(entry, f"{where}[{i}]") for i, entry in enumerate(value)]
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if isinstance(value, (int, float, str)):
         return value
     raise InvalidType(
         where,
@@ -136,13 +107,20 @@ def _encoded(value: object, where: str) -> Any:
 
 
 def _mechanism(value: object, where: str) -> Mechanism:
+    built = _value(value, where)
+    if not isinstance(built, Mechanism):
+        raise InvalidType(where, "an object that describes a mechanism", built)
+    return built
+
+
+def _value(value: object, where: str) -> Value:
     if not isinstance(value, dict):
         raise InvalidType(where, "an object that describes a mechanism", _outline(value))
     name = value.get("name")
-    if not isinstance(name, str) or name not in REGISTRY:
-        raise InvalidArgument(f"{where}.name", f"one of {sorted(REGISTRY)}", name)
-    kind = REGISTRY[name]
-    known = inspect.signature(kind).parameters
+    declared = registry.find_json(name) if isinstance(name, str) else None
+    if declared is None:
+        raise InvalidArgument(f"{where}.name", f"one of {registry.json_names()}", name)
+    known = inspect.signature(declared.target).parameters
     given = {key: entry for key, entry in value.items() if key != "name"}
     for key in given:
         if key not in known:
@@ -150,24 +128,30 @@ def _mechanism(value: object, where: str) -> Mechanism:
     for key, parameter in known.items():
         if parameter.default is inspect.Parameter.empty and key not in given:
             raise InvalidArgument(f"{where}.{key}", f"given ({name} needs it)", sorted(given))
-    decoded = {key: _decoded(entry, f"{where}.{key}") for key, entry in given.items()}
+    decoded = {key: _decoded(entry, f"{where}.{key}", declared.takes_words(key)) for key, entry in given.items()}
     try:
-        return kind(**decoded)
-    except DptallyError as error:
+        built = declared.target(**decoded)
+    except (DptallyError, ValueError, TypeError) as error:  # a constructor from outside raises what it likes
         raise InvalidArgument(where, f"a valid {name}", given, str(error)) from error
+    if not isinstance(built, Value):
+        raise InvalidType(where, "an object that describes a mechanism", built)
+    return built
 
 
-def _decoded(value: object, where: str) -> object:
+def _decoded(value: object, where: str, words: bool = False) -> object:
+    """A Python value; ``words``: whether a word or a flag may stand here."""
     if isinstance(value, dict):
-        return _mechanism(value, where)
+        return _value(value, where)
     if isinstance(value, list):
-        return tuple(_decoded(entry, f"{where}[{i}]") for i, entry in enumerate(value))
+        return tuple(_decoded(entry, f"{where}[{i}]", words) for i, entry in enumerate(value))
     if isinstance(value, str):
         if value in ("inf", "-inf"):
             return float(value)
         if value in _ADJACENCIES:
             return _ADJACENCIES[value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    if words and isinstance(value, (str, bool)):
         return value
     raise InvalidType(where, "a number, a list or a mechanism", value)
 

@@ -6,35 +6,51 @@ certified safe side; the interval holds both sides.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dptally import checks
-from dptally.accounting import certified, renyi, tradeoff
+from dptally.accounting import certified, group, renyi, tradeoff
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument
-from dptally.interval import Interval
+from dptally.interval import Interval, IntervalArray
 from dptally.law import Composition, Law
+from dptally.law.validity import ensure_valid
+from dptally.mechanisms.assumption import Assumption
+from dptally.mechanisms.later import later
+from dptally.mechanisms.registry import shipped
+from dptally.mechanisms.value import Value
 
 if TYPE_CHECKING:
+    from dptally.accounting.loss import Loss
+    from dptally.answers.explain import Explanation
     from dptally.mechanisms.composed import Composed
-    from dptally.mechanisms.explanation import Explanation
 
 __all__ = ["Mechanism"]
 
 
-class Mechanism(ABC):
+#: names of other libraries, and what is written here instead
+_CALLED_HERE = {
+    "get_epsilon": "epsilon(delta=...)",
+    "get_delta": "delta(epsilon=...)",
+    "get_privacy_spent": "epsilon(delta=...)",
+    "compose": "plan + mechanism, or count * mechanism",
+    "get_epsilon_for_delta": "epsilon(delta=...)",
+    "get_delta_for_epsilon": "delta(epsilon=...)",
+}
+
+
+class Mechanism(Value):
     """A frozen, hashable value that says what was run. ``k * m`` and ``m1 + m2`` compose."""
 
     __slots__ = ()
 
-    #: the name in JSON documents and in the plan language
-    json_name: ClassVar[str]
+    #: for a mechanism from outside: why its laws dominate it (author, year, number); ours cite the laws' theorem
+    theorem: ClassVar[str] = ""
 
     @abstractmethod
     def laws(self) -> tuple[Law, ...]:
@@ -42,18 +58,13 @@ class Mechanism(ABC):
         none if nothing leaks.
         """
 
-    def parameters(self) -> dict[str, Any]:
-        """What it was built from, under the names that its constructor takes.
+    if not TYPE_CHECKING:  # a checker shall go on to refuse unknown names
 
-        A parameter whose name is also a question (PureDP's epsilon) is kept in a field called
-        declared_<name>.
-        """
-        stored: Any = fields(self)  # type: ignore[arg-type]
-        return {field.name.removeprefix("declared_"): getattr(self, field.name) for field in stored}
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
-        return f"{type(self).__name__}({given})"
+        def __getattr__(self, name: str) -> Any:
+            """Nothing: but the names of other libraries are answered with ours."""
+            hint = _CALLED_HERE.get(name)
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(f"{text}; here it is {hint}" if hint else text, name=name, obj=self)
 
     @property
     def parts(self) -> tuple[tuple[Mechanism, int], ...]:
@@ -62,26 +73,63 @@ class Mechanism(ABC):
 
     def directions(self) -> tuple[Composition, ...]:
         """The composed law of the whole plan, once for each direction that differs."""
-        stated = [(laws, count) for laws, count in ((mechanism.laws(), n) for mechanism, n in self.parts) if laws]
+        stated = [(laws, count) for laws, count in ((_laws(mechanism), n) for mechanism, n in self.parts) if laws]
         number = max((len(laws) for laws, _ in stated), default=1)
         composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
         return tuple(dict.fromkeys(composed))
 
+    def _both_directions(self) -> tuple[Composition, Composition]:
+        """(remove, add), also where they are alike."""
+        both = self.directions()
+        return both[0], both[-1]
+
+    # -- what it says of itself ----------------------------------------------------------------------------------
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the caller stated with it and the library cannot check; nothing unless the mechanism says so."""
+        return ()
+
+    def theorems(self) -> tuple[str, ...]:
+        """What says that the laws dominate the mechanism; for one from outside, only what its author states.
+
+        A law class of ours is a formula there: who uses it proves that it applies, so its own theorem is not cited.
+        """
+        if type(self).theorem:
+            return (type(self).theorem,)
+        own = shipped(type(self))
+        stated = dict.fromkeys(law.theorem for law in self.laws() if own or _authored(law))
+        return tuple(theorem for theorem in stated if theorem) or (() if own else (self._unstated(),))
+
+    def _unstated(self) -> str:
+        return f"stated by the author of {type(self).__name__}, without a theorem"
+
+    def unsampled(self) -> Mechanism:
+        """The same without sampling, which reveals at least as much; itself where nothing is sampled."""
+        return self
+
+    def keeps_tail(self) -> bool:
+        """Whether ``unsampled()`` has the same tail limit, limsup epsilon / sqrt(-2 log delta(epsilon))."""
+        return self.unsampled() is self
+
+    def noise_parameter(self) -> str | None:
+        """The parameter of which more is more private, such as sigma; None where there is no such one."""
+        return None
+
     # -- composition -----------------------------------------------------------------------------------------
 
-    def __add__(self, other: object) -> Composed:
+    def __add__(self, other: Mechanism) -> Composed:
         from dptally.mechanisms.composed import Composed
 
         if not isinstance(other, Mechanism):
             return NotImplemented
         return Composed.of((*self.parts, *other.parts))
 
-    def __radd__(self, other: object) -> Mechanism:
+    def __radd__(self, other: int) -> Mechanism:
         return (
             self if isinstance(other, int) and not isinstance(other, bool) and other == 0 else NotImplemented
         )  # so that sum() works
 
-    def __mul__(self, count: object) -> Composed:
+    def __mul__(self, count: SupportsIndex) -> Composed:
         from dptally.mechanisms.composed import Composed
 
         if isinstance(count, Mechanism):
@@ -94,14 +142,26 @@ class Mechanism(ABC):
 
     # -- questions -------------------------------------------------------------------------------------------
 
-    def epsilon(self, delta: float) -> float:
+    @overload
+    def epsilon(self, delta: float) -> float: ...
+    @overload
+    def epsilon(self, delta: Sequence[float] | Floats) -> Floats: ...
+    def epsilon(self, delta: Any) -> Any:
         """The smallest epsilon at this delta, rounded up: never below the truth; inf only if no finite
-        epsilon exists.
+        epsilon exists. An array of deltas is answered by an array, neighbours sharing their work.
         """
         return self.epsilon_interval(delta).upper
 
-    def epsilon_interval(self, delta: float) -> Interval:
+    @overload
+    def epsilon_interval(self, delta: float) -> Interval: ...
+    @overload
+    def epsilon_interval(self, delta: Sequence[float] | Floats) -> IntervalArray: ...
+    def epsilon_interval(self, delta: Any) -> Any:
         """Certified bounds of the smallest epsilon >= 0 with delta(epsilon) <= delta."""
+        if checks.is_array(delta):
+            deltas = [checks.probability("delta", value) for value in checks.reals("delta", delta).ravel().tolist()]
+            boxes = certified.epsilon_intervals(self.directions(), deltas)
+            return IntervalArray.of(boxes, np.shape(delta))
         return certified.epsilon_interval(self.directions(), checks.probability("delta", delta))
 
     def epsilon_curve(self, steps: Iterable[int], delta: float) -> list[float]:
@@ -123,14 +183,25 @@ class Mechanism(ABC):
             return proof.prove_epsilon(self.directions(), checks.probability("delta", delta), digits)
         return proof.prove_delta(self.directions(), checks.nonnegative("epsilon", epsilon), digits)
 
-    def delta(self, epsilon: float) -> float:
-        """The smallest delta at this epsilon, rounded up."""
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: Sequence[float] | Floats) -> Floats: ...
+    def delta(self, epsilon: Any) -> Any:
+        """The smallest delta at this epsilon, rounded up; an array is answered by an array."""
         return self.delta_interval(epsilon).upper
 
-    def delta_interval(self, epsilon: float) -> Interval:
+    @overload
+    def delta_interval(self, epsilon: float) -> Interval: ...
+    @overload
+    def delta_interval(self, epsilon: Sequence[float] | Floats) -> IntervalArray: ...
+    def delta_interval(self, epsilon: Any) -> Any:
         """Certified bounds of delta(epsilon) = sup over events S of P(S) - exp(epsilon) Q(S), the larger
         direction.
         """
+        if checks.is_array(epsilon):
+            asked = [checks.nonnegative("epsilon", e) for e in checks.reals("epsilon", epsilon).ravel().tolist()]
+            return IntervalArray.of(certified.delta_intervals(self.directions(), asked), np.shape(epsilon))
         return certified.delta_interval(self.directions(), checks.nonnegative("epsilon", epsilon))
 
     @overload
@@ -175,11 +246,58 @@ class Mechanism(ABC):
 
         return _elementwise(lowest, "fpr", fpr)
 
+    def loss(self, direction: str = "remove") -> Loss:
+        """The privacy loss as a random variable: certified cdf, tail, quantile, mean and variance; samples.
+
+        ``direction`` "remove" is the loss with the record present against absent, "add" the other way round.
+        """
+        from dptally.accounting.loss import Loss
+
+        if direction not in ("remove", "add"):
+            raise InvalidArgument("direction", '"remove" or "add"', direction)
+        forward, backward = self._both_directions()
+        if direction == "add":
+            forward, backward = backward, forward
+        return Loss(forward, backward if forward.reverses(backward) else None, direction)
+
+    def group(self, size: int) -> Mechanism:
+        """The guarantee for ``size`` records together, as a plan: it answers under every framework.
+
+        ``size`` records are added or removed together (under REPLACE: replaced). Noise grows its sensitivity, declared
+        guarantees follow their definition's theorem, steps compose; see ``dptally.accounting.group``.
+        """
+        size = checks.count("size", size, 1)
+        return self if size == 1 else self.grouped(size)
+
+    def grouped(self, size: int) -> Mechanism:
+        """What stands for ``size`` records, size >= 2: overridden where something sharper is known.
+
+        Here by the profile: (e, d)-DP for one record is (size e, d (e^(size e) - 1)/(e^e - 1))-DP for the group
+        [Vadhan 2017, Lemma 2.2], at every e.
+        """
+        from dptally.mechanisms.profile import Profile
+
+        return Profile.from_points(group.profile(self.directions(), size))
+
     def explain(self, delta: float) -> Explanation:
         """The answer at this delta with its route, theorems, assumptions and how to cite them."""
-        from dptally.mechanisms.explanation import explain
+        answer: Explanation = later("explain")(self, delta)
+        return answer
 
-        return explain(self, delta)
+
+def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
+    """The laws of a part; those of a mechanism from outside are checked first, also where their class is ours."""
+    laws = mechanism.laws()
+    if not shipped(type(mechanism)):
+        for law in laws:
+            ensure_valid(law)
+    return laws
+
+
+def _authored(law: Law) -> bool:
+    """Whether a law's theorem was written by the author of a class from outside (or given to this one law)."""
+    owner = next(cls for cls in type(law).__mro__ if "theorem" in vars(cls))
+    return not shipped(owner) or isinstance(vars(owner)["theorem"], property)
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:

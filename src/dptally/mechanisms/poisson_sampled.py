@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
-from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency, Side
-from dptally.mechanisms.gaussian import Gaussian, GaussianLaw
+from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency, Direction
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.pairs import Stated
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
+from dptally.laws.sampled.gaussian.parameters import Declared
+from dptally.mechanisms.assumption import Assumption, joined
+from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.mechanisms.registry import declared, shipped
 from dptally.numerics.exact import between
 
 __all__ = ["PoissonSampled"]
 
+_SAMPLING = "sampling: every record is included independently in every step, rate {}; not shuffled batches"
 _SMALLEST_RATE = 1e-100  # its square, which K is about, is still a normal double
+_FEW_OUTCOMES, _MANY_OUTCOMES = 1 << 13, 1 << 16  # listed to sixty digits under ADD_REMOVE, under REPLACE
 
 
+def _example() -> dict[str, object]:
+
+    return {"mechanism": Gaussian(1.0), "rate": 0.1}
+
+
+@declared(
+    section="sampling",
+    plan="poisson",
+    example=_example,
+    zero=("rate",),
+    refuses={"rate": (1.5, 1e-101), "mechanism": (1.0, None, "gaussian")},
+)
 @dataclass(frozen=True, slots=True, repr=False)
 class PoissonSampled(Mechanism):
     """Run ``mechanism`` on a sample that each record joins independently with probability ``rate``.
@@ -60,33 +79,54 @@ class PoissonSampled(Mechanism):
         """At rate 1 everybody is in the sample, and under ADD_REMOVE the mechanism is the one inside."""
         return self.mechanism.parts if self.rate == 1.0 and self.adjacency is ADD_REMOVE else ((self, 1),)
 
-    def laws(self) -> tuple[Law, ...]:
-        if self.rate == 0.0:
-            return ()
-        if isinstance(self.mechanism, PoissonSampled):
-            return self._flattened(self.mechanism).laws()
-        sides = self._inner()
-        if not sides:
-            return ()
-        if self.adjacency is REPLACE:
-            return (_replace_law(sides, self.rate, self._sigma(sides[0])),)
-        if self.rate == 1.0:
-            return sides
-        remove, add = sides[0], sides[-1]
-        if isinstance(remove, GaussianLaw):
-            sigma = self._sigma(remove)
-            return tuple(SampledGaussianLaw(self.rate, sigma, side) for side in (Side.REMOVE, Side.ADD))
-        from dptally.mechanisms.sampled_law import SampledLaw
-
-        return (
-            SampledLaw(remove, self.rate, Side.REMOVE, add.infinity_mass),
-            SampledLaw(add, self.rate, Side.ADD, remove.infinity_mass),
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return joined(
+            (
+                *self.mechanism.assumptions(),
+                Assumption("adjacency", "adjacency where sampling mixes datasets: {}", (repr(self.adjacency),)),
+                Assumption("sampling", _SAMPLING, (self.rate,)),
+            )
         )
 
-    def _flattened(self, inside: PoissonSampled) -> PoissonSampled:
-        """A record passes both coins with the product of the rates (rounded up: more sampling tells more)."""
-        rate = between(Fraction(self.rate) * Fraction(inside.rate))[1]
-        return PoissonSampled(inside.mechanism, rate, self.adjacency)
+    def theorems(self) -> tuple[str, ...]:
+        """The sampling's theorem, and what the author of a mechanism from outside states."""
+        outside = () if shipped(type(self.mechanism)) else self.mechanism.theorems()
+        return tuple(dict.fromkeys((*Mechanism.theorems(self), *outside)))
+
+    def unsampled(self) -> Mechanism:
+        """At rate 1, which reveals at least as much: H_a(P, Q) is jointly convex in (P, Q)."""
+        return self if self.rate == 1.0 else replace(self, rate=1.0)
+
+    def keeps_tail(self) -> bool:
+        """Under ADD_REMOVE: delta_q(eps) = q delta(eps') with eps' - eps -> log(1/q)."""
+        return self.rate == 1.0 or self.adjacency is ADD_REMOVE
+
+    def laws(self) -> tuple[Law, ...]:
+        return _laws(self._innermost(), self.exact_rate, self.adjacency) if self.rate > 0 else ()
+
+    @property
+    def exact_rate(self) -> Fraction:
+        """A record that must pass several coins passes with the product of their rates."""
+        inside = self.mechanism
+        rate = Fraction(self.rate) * (inside.exact_rate if isinstance(inside, PoissonSampled) else 1)
+        if 0 < rate < _SMALLEST_RATE:
+            raise InvalidArgument("rate", f"0 or between {_SMALLEST_RATE} and 1, nested rates multiplied", float(rate))
+        return rate
+
+    def _innermost(self) -> PoissonSampled:
+        return self.mechanism._innermost() if isinstance(self.mechanism, PoissonSampled) else self
+
+    def grouped(self, size: int) -> Mechanism:
+        """The mechanism's own group at the rate 1 - (1 - rate)^size at which any of them is in the sample.
+
+        Given that some are, the output is a mixture over which of them, each within the group's guarantee; and
+        H_a((1 - w) Q + w P', Q) is convex in P'. Exact mixtures are sharper still: override this where one is known.
+        """
+        inside = self.mechanism.group(size)
+        alone = sum(n for _, n in inside.parts) == 1
+        if self.adjacency is not ADD_REMOVE or not alone or self.rate == 0.0:
+            return Mechanism.grouped(self, size)
+        return PoissonSampled(inside, between(1 - (1 - Fraction(self.rate)) ** size)[1])
 
     def _inner(self) -> tuple[Law, ...]:
         """The one law of the mechanism inside, for each side; none where it leaks nothing."""
@@ -109,38 +149,71 @@ class PoissonSampled(Mechanism):
             laws.append(composition.parts[0][0])
         return tuple(laws)
 
-    def _sigma(self, law: Law) -> float:
-        """Noise per unit of one record's contribution, rounded down (less tells more); 0 if not Gaussian."""
-        if isinstance(self.mechanism, Gaussian):
-            return between(Fraction(self.mechanism.sigma) / Fraction(self.mechanism.sensitivity))[0]
-        if isinstance(law, GaussianLaw):
-            return math.nextafter(1.0 / law.mu, 0.0)
-        return 0.0
+
+def _laws(innermost: PoissonSampled, rate: Fraction, adjacency: Adjacency) -> tuple[Law, ...]:
+    """The laws of what the innermost sampling samples, on a sample of this rate."""
+    sides = innermost._inner()
+    if rate == 0 or not sides:
+        return ()
+    if adjacency is REPLACE:
+        return (_replace_law(sides, rate),)
+    if rate == 1:
+        return sides
+    remove, add = sides[0], sides[-1]
+    if isinstance(remove, GaussianLaw):
+        given = Declared(rate, remove.exact_variance)
+        kept = None if given.unrounded() else given
+        return tuple(SampledGaussianLaw(*given.pessimistic(), side, kept) for side in (Direction.REMOVE, Direction.ADD))
+    return tuple(
+        _sampled_law(law, rate, side, other)
+        for law, side, other in ((remove, Direction.REMOVE, add), (add, Direction.ADD, remove))
+    )
 
 
-def _replace_law(sides: tuple[Law, ...], rate: float, sigma: float) -> Law:
+def _sampled_law(law: Law, rate: Fraction, side: Direction, other: Law) -> Law:
+    """One side under ADD_REMOVE: exactly where the losses are few, else by the profile of the law inside."""
+    from dptally.laws.sampled.finite import sampled_law
+    from dptally.laws.sampled.generic import SampledLaw
+
+    pair = law.declared()
+    found = None if pair is None or pair.size > _FEW_OUTCOMES else sampled_law(pair, rate, side)
+    if found is not None:
+        return found
+    lower, upper = between(rate)
+    return SampledLaw(law, upper, side, other.infinity_mass, None if lower == upper else lower)
+
+
+def _replace_law(sides: tuple[Law, ...], rate: Fraction) -> Law:
     """The law under REPLACE: that of (P1, P0) decides, for both directions."""
-    from dptally.mechanisms.laplace import LaplaceLaw
-    from dptally.mechanisms.sampled_replace import SampledReplaceGaussianLaw
-    from dptally.mechanisms.sampled_replace_atoms import sampled_replace_atoms
-    from dptally.mechanisms.sampled_replace_laplace import SampledReplaceLaplaceLaw
+    from dptally.laws.laplace import LaplaceLaw
+    from dptally.laws.sampled.finite import replaced_law
+    from dptally.laws.sampled.gaussian.replace import SampledReplaceGaussianLaw
+    from dptally.laws.sampled.laplace import SampledReplaceLaplaceLaw
 
     law, reverse = sides[0], sides[-1]
     if isinstance(law, GaussianLaw):
-        if rate < 1.0:
-            return SampledReplaceGaussianLaw(rate, sigma)
-        return GaussianLaw(between(4 / Fraction(sigma) ** 2)[1])  # N(1/sigma, 1) against N(-1/sigma, 1)
+        if rate == 1:
+            return GaussianLaw.of_variance(4 * law.exact_variance)  # N(1/sigma, 1) against N(-1/sigma, 1)
+        given = Declared(rate, law.exact_variance)
+        return SampledReplaceGaussianLaw(*given.pessimistic(), None if given.unrounded() else given)
+    lower, upper = between(rate)
     if isinstance(law, LaplaceLaw):
-        if rate < 1.0:
-            return SampledReplaceLaplaceLaw(rate, law.reach, law.reach_lower)
-        return LaplaceLaw(2.0 * law.reach, 2.0 * law.reach_lower)
-    listed = law.atoms() if math.isfinite(law.supremum) else ()
-    if listed and abs(math.fsum(mass for _, mass in listed) + law.infinity_mass - 1.0) < 1e-9:
-        return sampled_replace_atoms(law, rate, reverse.infinity_mass)
-    if not listed and law.infinity_mass == 1.0:
-        return law
+        if rate == 1:
+            return LaplaceLaw(2.0 * law.reach, 2.0 * law.reach_lower)
+        return SampledReplaceLaplaceLaw(upper, law.reach, law.reach_lower, None if lower == upper else lower)
+    pair = law.declared() or _stated(law, reverse)
+    found = None if pair is None or pair.size > _MANY_OUTCOMES else replaced_law(pair, rate)
+    if found is not None:
+        return found
     raise Unanswerable(
         f"no dominating pair is known for a sampled {type(law).__name__} under REPLACE; it is for Gaussian "
-        "and Laplace noise and for losses of finitely many values. Under ADD_REMOVE it is: with epsilon "
+        f"and Laplace noise and for losses of at most {_MANY_OUTCOMES} values. Under ADD_REMOVE it is: with epsilon "
         "doubled and delta (1 + e^epsilon)-fold that covers a replacement"
     )
+
+
+def _stated(law: Law, reverse: Law) -> Stated | None:
+    """The atoms of a law from outside, where they are all of it."""
+    listed = law.atoms() if math.isfinite(law.supremum) else ()
+    complete = abs(math.fsum(mass for _, mass in listed) + law.infinity_mass - 1.0) < 1e-9
+    return Stated(listed, law.infinity_mass, reverse.infinity_mass) if complete else None

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dptally import checks
 from dptally.law import Law
+from dptally.laws.pairs import Response
+from dptally.laws.two_point import two_point_law
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.two_point import TwoPointLaw
-from dptally.numerics.rounding import down, up
+from dptally.mechanisms.registry import declared
+
+if TYPE_CHECKING:
+    from dptally.mechanisms.composed import Composed
 
 __all__ = ["RandomizedResponse"]
 
 
+@declared(
+    section="noise",
+    plan="randomized_response",
+    aliases=("rr",),
+    example={"p": 0.7, "categories": 3},
+    refuses={"p": (1, 1.5), "categories": (1, 2.0)},
+)
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(Mechanism):
     """Report the true one of ``categories`` answers with probability ``p``, each other one with q = (1 -
@@ -38,23 +48,14 @@ class RandomizedResponse(Mechanism):
         object.__setattr__(self, "categories", checks.count("categories", self.categories, least=2))
 
     def laws(self) -> tuple[Law, ...]:
-        truth, number = Fraction(self.p), self.categories
-        lie = (1 - truth) / (number - 1)
-        if truth == lie:
+        truth = Fraction(self.p)
+        if truth * self.categories == 1:
             return ()
-        likely, unlikely = max(truth, lie), min(truth, lie)
-        loss = _log_ratio(likely, unlikely)
-        return (TwoPointLaw(up(loss, 2), down(loss, 2), float(likely), float((number - 2) * lie)),)
+        law = two_point_law(Response(truth, self.categories))
+        return () if law is None else (law,)
 
+    def grouped(self, size: int) -> Composed:
+        """Every record reports by itself, so ``size`` records are that many reports."""
+        from dptally.mechanisms.composed import Composed
 
-def _log_ratio(larger: Fraction, smaller: Fraction) -> float:
-    """log(larger / smaller) to 2 ulps: log1p of the exact excess where the ratio is near one."""
-    excess = (larger - smaller) / smaller
-    if excess < 1:
-        return math.log1p(excess)
-    # the ratio may pass the largest double (p near 1, very many categories)
-    return (
-        math.log(larger.numerator * smaller.denominator) - math.log(larger.denominator * smaller.numerator)
-        if excess > 1e300
-        else math.log(excess + 1)
-    )
+        return Composed.of(((self, size),))

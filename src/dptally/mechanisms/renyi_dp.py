@@ -5,87 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dptally import checks
-from dptally.checks import Floats
+from dptally.accounting import group
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
-from dptally.law import Law, MomentBound
-from dptally.law.law import Numbers
+from dptally.law import Law
+from dptally.laws.moment_bound import RenyiBound, order_less_one
+from dptally.laws.two_point import TwoPointLaw
+from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.rounding import up
 
-__all__ = ["RenyiBound", "RenyiDP", "order_less_one", "real_orders"]
+__all__ = ["RenyiDP"]
 
 
-@dataclass(frozen=True, slots=True)
-class RenyiBound(MomentBound):
-    """K(t_i) <= k_i at increasing t_i > 0, and what that implies elsewhere.
-
-    K is convex and K(0) = 0 (there is no mass at infinity), so the lower convex envelope of (0, 0) and the
-    points bounds it: between two orders (a - 1) D_a is at most linear, below the first D_a is at most the
-    first, beyond the last nothing is known. ``limit`` is the divergence of order infinity if declared:
-    K(t) <= t limit.
-    """
-
-    knots: tuple[tuple[float, float], ...]
-    limit: float = math.inf
-    theorem: ClassVar[str] = "van Erven, Harremoes 2014, Renyi divergence, Thm. 3 (monotone), Cor. 2 ((a-1) D_a convex)"
-
-    def log_moment(self, t: Numbers) -> Numbers:
-        t = real_orders(self, t)
-        at, value = _envelope(self.knots)
-        inside = np.interp(t, at, value)
-        bound = np.where(t > at[-1], np.inf, inside)
-        if self.limit < math.inf:
-            bound = np.minimum(bound, np.where(t > 0, t, 0.0) * self.limit)
-        return np.where(bound > 0, up(bound, 4), 0.0)
-
-    @property
-    def mean(self) -> float:
-        """An upper bound of the KL divergence: the divergence of the lowest order."""
-        return min([up(k / t) for t, k in self.knots[:1]] + [self.limit])
-
-    @property
-    def supremum(self) -> float:
-        """The divergence of order infinity, where it is declared."""
-        return self.limit
-
-    @property
-    def infimum(self) -> float:
-        return -self.limit
+def _from_text(orders: Any, epsilons: Any) -> RenyiDP:
+    """One order, or as many epsilons as orders."""
+    return RenyiDP(*(value if isinstance(value, tuple) else (value,) for value in (orders, epsilons)))
 
 
-def _envelope(knots: tuple[tuple[float, float], ...]) -> tuple[Floats, Floats]:
-    """The lower convex envelope of (0, 0) and the knots.
-
-    Any interpolation between knots is valid, so a knot dropped or kept by rounding costs tightness only.
-    """
-    hull: list[tuple[float, float]] = [(0.0, 0.0)]
-    for t, k in knots:
-        while len(hull) > 1:
-            (t0, k0), (t1, k1) = hull[-2:]
-            if (k1 - k0) * (t - t0) < (k - k0) * (t1 - t0):
-                break
-            hull.pop()
-        hull.append((t, k))
-    table = np.array(hull)
-    return table[:, 0], table[:, 1]
-
-
-def real_orders(law: Law, t: Numbers) -> Floats:
-    """t as real numbers in [-1, inf); a bound of Renyi divergences says nothing of K elsewhere."""
-    t = np.asarray(t)
-    if np.iscomplexobj(t) or (t < -1).any():
-        raise Unanswerable(
-            f"{type(law).__name__} bounds the log-moment at real t >= -1 only, not elsewhere; "
-            "ask epsilon(delta=...) or renyi(order) for an upper bound"
-        )
-    return t.astype(np.float64)
-
-
+@declared(
+    section="guarantees",
+    plan="renyi",
+    maker=_from_text,
+    example={"orders": (2.0, 8.0), "epsilons": (0.1, 0.6)},
+    definition="renyi",
+)
 @dataclass(frozen=True, slots=True)
 class RenyiDP(Mechanism):
     """Renyi divergence of order ``orders[i]`` at most ``epsilons[i]``, in both directions.
@@ -93,7 +42,8 @@ class RenyiDP(Mechanism):
     [Mironov 2017, Renyi differential privacy, Def. 4]
 
     Orders in (1, inf]. Between the orders it is used that (a - 1) D_a is convex in a, below the first that
-    D_a does not decrease in a; beyond the last nothing is known and the answer is infinite.
+    D_a does not decrease in a; beyond the last nothing is known and the answer is infinite. Order inf is pure
+    DP, so (inf, epsilon) answers as ``PureDP(epsilon)`` does.
 
     >>> RenyiDP(orders=(2, 4), epsilons=(0.1, 0.3)).renyi([1.5, 4.0])
     array([0.1, 0.3])
@@ -119,17 +69,39 @@ class RenyiDP(Mechanism):
         object.__setattr__(self, "orders", tuple(order for order, _ in pairs))
         object.__setattr__(self, "epsilons", tuple(abs(epsilon) for _, epsilon in pairs))
 
+    def assumptions(self) -> tuple[Assumption, ...]:
+        return (DECLARED,)
+
     def laws(self) -> tuple[Law, ...]:
         pairs = list(zip(self.orders, self.epsilons, strict=True))
         if any(epsilon == 0 for _, epsilon in pairs):
             return ()  # D_a = 0 means P = Q
         knots = tuple((order_less_one(a), up((a - 1.0) * epsilon, 2)) for a, epsilon in pairs if a < math.inf)
-        return (RenyiBound(knots, pairs[-1][1] if pairs[-1][0] == math.inf else math.inf),)
+        if pairs[-1][0] < math.inf:
+            return (RenyiBound(knots),)
+        pure = TwoPointLaw.of_guarantee(pairs[-1][1])
+        told = pure.log_moment(np.array([t for t, _ in knots]))
+        if all(k >= least for (_, k), least in zip(knots, told, strict=True)):
+            return (pure,)  # order infinity is pure DP, and says at least as much as the other orders
+        return (RenyiBound(knots, pairs[-1][1]),)
 
-
-def order_less_one(order: float) -> float:
-    """order - 1, which is exact up to 2^53, rounded down beyond."""
-    return order - 1.0 if order <= 2.0**53 else math.nextafter(order, 0.0)
+    def grouped(self, size: int) -> RenyiDP:
+        """At every order that a declared one gives for the group, by either constant (``dptally.accounting.group``)."""
+        found: dict[float, float] = {}
+        for order, epsilon in zip(self.orders, self.epsilons, strict=True):
+            for constant in ("sharp", "equal-order"):
+                try:
+                    one = group.renyi(order, epsilon, size, constant)
+                except InvalidArgument:  # the order is too small for groups of this size
+                    continue
+                at = float(one.order or math.inf)
+                found[at] = min(found.get(at, math.inf), one.value)
+        if not found:
+            raise Unanswerable(
+                f"no order of {list(self.orders)} is large enough for groups of {size}: orders above "
+                f"{2 ** (size - 1).bit_length()} are; state such an order"
+            )
+        return RenyiDP(tuple(found), tuple(found.values()))
 
 
 def _listed(name: str, values: object) -> tuple[float, ...]:

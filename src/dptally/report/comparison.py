@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from dptally.accounting.decimals import shown_up
-from dptally.mechanisms import Mechanism, compare
+from dptally.answers.compare import compare
+from dptally.mechanisms import Mechanism
 from dptally.report.figure import axes_or_new, short
 
 __all__ = ["plot_compare"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dptally.mechanisms import Mechanism, compare
+from dptally.answers.compare import compare
+from dptally.mechanisms import Mechanism
 from dptally.report.figure import STYLES, axes_or_new, short
 
 __all__ = ["plot_profile"]

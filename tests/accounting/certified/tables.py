@@ -10,8 +10,10 @@ from typing import Any
 
 import dptally as dp
 import truth
-from dptally.accounting.certified import engine
+from dptally.accounting.certified.route import bounds_at
+from dptally.accounting.certified.routes import ROUTES
 from dptally.law import Composition
+from walking import profiles_near
 
 DATA = Path(truth.__file__).parent / "data"
 SIDES = ("remove", "add")
@@ -61,9 +63,9 @@ def _mechanism(part: dict[str, Any]) -> Any:
 
 def every_route(composition: Composition, epsilon: float) -> Iterator[tuple[str, float, float]]:
     """(route, lower, upper) of log delta(eps): every answer of every route of the engine, needed or not."""
-    for route in engine._ROUTES:
-        for found in engine._tried(route.profiles(composition, epsilon)):
-            low, high, _ = engine._asked(found, epsilon)
+    for route in ROUTES:
+        for found in profiles_near(route, composition, epsilon):
+            low, high, _ = bounds_at(found, epsilon)
             yield route.name, low, high
 
 

@@ -8,13 +8,13 @@ import random
 import pytest
 
 from dptally.accounting.certified import closed
-from dptally.law.adjacency import Side
-from dptally.mechanisms.gaussian import GaussianLaw
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import ball, gaussian_delta, one_step_delta
 from truth.balls import precision
 
-SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
+SIDES = {"remove": Direction.REMOVE, "add": Direction.ADD}
 
 
 def bounds(delta: float) -> tuple[float, float]:
@@ -55,7 +55,7 @@ def test_one_gaussian() -> None:
 
 
 def test_ends_of_the_search() -> None:
-    law = SampledGaussianLaw(0.01, 1.0, Side.ADD)
+    law = SampledGaussianLaw(0.01, 1.0, Direction.ADD)
     assert closed.epsilon(law, bounds(0.9)) == (0.0, 0.0)
     low, high = closed.epsilon(law, (-1e5, -1e5))  # below what the profile resolves next to the largest loss
     assert 0.9 * law.supremum < low <= law.supremum <= high

@@ -16,11 +16,17 @@ import tables
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import binomial, engine, few_steps, inversion, lattice
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import binomial
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice import decisive as few_steps
+from dptally.accounting.certified.route import bounds_at
+from dptally.accounting.certified.routes import ROUTES
 from dptally.interval import Interval
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import (
     approx_delta,
     ball,
@@ -34,6 +40,7 @@ from truth.balls import precision
 from truth.discrete import discrete_gaussian_delta
 from truth.draws import log_uniform
 from truth.losses import LaplaceLoss, Loss, SampledReplaceLoss
+from walking import profiles_near
 
 DeltaOf = Callable[[float], arb]
 SHRINK = 1e-9
@@ -180,7 +187,7 @@ def near_one(draw: random.Random, counts: tuple[int, ...]) -> tuple[Composition,
     """
     count = draw.choice(counts)
     sigma = max(0.4, math.sqrt(count) / log_uniform(draw, 0.03, 5))
-    composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Side.REMOVE), count)])
+    composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Direction.REMOVE), count)])
     mu = math.sqrt(count) / sigma
     epsilon = 0.5 * mu * mu + mu * draw.uniform(-0.5, 14)
     with precision(300):
@@ -246,10 +253,10 @@ def test_every_route_next_to_rate_one() -> None:
     draw, tally = random.Random("every route"), Tally()
     for _ in range(30):
         composition, epsilon, exact = near_one(draw, (30, 100, 400))
-        for route in engine._ROUTES:
+        for route in ROUTES:
             if "lattice" not in route.name:
-                for found in engine._tried(route.profiles(composition, epsilon)):
-                    low, high, _ = engine._asked(found, epsilon)
+                for found in profiles_near(route, composition, epsilon):
+                    low, high, _ = bounds_at(found, epsilon)
                     tally.log_delta(route.name, (low, high), exact, (route.name, composition, epsilon))
     tally.close(30)
 
@@ -261,11 +268,11 @@ def test_every_route_on_few_steps(family: str) -> None:
     answers = informative = 0
     for row in rows:
         composition, exact = tables.composition_of(row), (row["lower"], row["upper"])
-        for route in engine._ROUTES:
+        for route in ROUTES:
             if "lattice" in route.name:
                 continue
-            for found in engine._tried(route.profiles(composition, row["epsilon"])):
-                low, high, _ = engine._asked(found, row["epsilon"])
+            for found in profiles_near(route, composition, row["epsilon"]):
+                low, high, _ = bounds_at(found, row["epsilon"])
                 assert tables.log_outside(low, high, exact) <= 0, (route.name, row, low, high)
                 answers += 1
                 # power: bounds as narrow as the truth would be caught if they were elsewhere

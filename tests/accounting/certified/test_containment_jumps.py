@@ -14,16 +14,20 @@ import tables
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import engine, inversion, jumps
-from dptally.accounting.certified.jumps import JumpSum
+from dptally.accounting.certified.big_jump import plan as jumps
+from dptally.accounting.certified.big_jump.plan import JumpSum
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.route import bounds_at
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import ball, floats, one_step_delta
 from truth.balls import precision
 from truth.draws import log_uniform
 from truth.judge import Judge
 from truth.stored import pairs
+from walking import until_overflow
 
 #: nats: what the engine takes for a sharp answer is half of it
 SHIFT = 1e-6
@@ -39,7 +43,7 @@ def built(composition: Composition, epsilon: float, bound: float = math.inf) -> 
     """
     assert jumps.applies(composition)
     guess = inversion.chernoff_log_delta(composition, epsilon) if bound > 1 else math.log(bound)
-    return list(engine._tried(jumps.for_epsilon(composition, epsilon, guess)))
+    return list(until_overflow(jumps.for_epsilon(composition, epsilon, guess)))
 
 
 def test_two_steps_at_several_epsilons() -> None:
@@ -49,7 +53,7 @@ def test_two_steps_at_several_epsilons() -> None:
             composition = tables.sampled_composition(sigma, rate, 2, direction)
             for found in built(composition, answers[0].epsilon, answers[0].upper):
                 for epsilon, lower, upper in answers:
-                    low, high, _ = engine._asked(found, epsilon)
+                    low, high, _ = bounds_at(found, epsilon)
                     judge.log_delta((sigma, rate, epsilon), low, high, (lower, upper))
     judge.close(1300)
 
@@ -60,7 +64,7 @@ def test_two_steps_of_the_table() -> None:
     rows = [row for row in tables.sampled() if row[2] == 2 and row[3] == "remove"][::4]
     for index, (*plan, epsilon, lower, upper) in enumerate(rows):
         for found in built(tables.sampled_composition(*plan), (1.0, 1.04, 0.98)[index % 3] * epsilon):
-            low, high, _ = engine._asked(found, epsilon)
+            low, high, _ = bounds_at(found, epsilon)
             judge.log_delta((*plan, epsilon), low, high, (lower, upper))
     judge.close(130)
 
@@ -70,7 +74,7 @@ def test_many_steps_of_the_table() -> None:
     rows = [row for row in tables.sampled() if row[2] > 2 and row[3] == "remove"][::3]
     for index, (*plan, epsilon, lower, upper) in enumerate(rows):
         for found in built(tables.sampled_composition(*plan), (1.0, 0.98, 1.04)[index % 3] * epsilon):
-            low, high, _ = engine._asked(found, epsilon)
+            low, high, _ = bounds_at(found, epsilon)
             judge.log_delta((*plan, epsilon), low, high, (lower, upper))
     judge.close(90)
 
@@ -83,7 +87,7 @@ def test_few_steps_of_the_table(family: str) -> None:
         composition = tables.composition_of(row)
         if row["family"] == family and jumps.applies(composition):
             for found in built(composition, row["epsilon"]):
-                low, high, _ = engine._asked(found, row["epsilon"])
+                low, high, _ = bounds_at(found, row["epsilon"])
                 judge.log_delta(row["number"], low, high, (row["lower"], row["upper"]))
     judge.close({"remove": 70, "tiny rate": 20, "mix": 12}[family])
 
@@ -93,14 +97,14 @@ def test_one_step() -> None:
     draw, judge = random.Random("jumps, one step"), Judge(SHIFT)
     for _ in range(160):
         sigma, rate = log_uniform(draw, 0.3, 8), log_uniform(draw, 1e-6, 0.99)
-        composition = Composition.of([(SampledGaussianLaw(rate, sigma, Side.REMOVE), 1)])
+        composition = Composition.of([(SampledGaussianLaw(rate, sigma, Direction.REMOVE), 1)])
         at = log_uniform(draw, 0.2 * rate, 20 / sigma)
         bound = floats(one_step_delta(sigma, rate, at, "remove"))[1]
         for found in built(composition, at, bound) if bound > 1e-280 else ():
             for epsilon in (at, 0.95 * at, 1.03 * at, 1.08 * at):
                 exact = one_step_delta(sigma, rate, epsilon, "remove")
                 if exact > arb(10) ** -290:
-                    judge.log_delta((sigma, rate, epsilon), *engine._asked(found, epsilon)[:2], exact)
+                    judge.log_delta((sigma, rate, epsilon), *bounds_at(found, epsilon)[:2], exact)
     judge.close(400)
 
 
@@ -129,7 +133,7 @@ def test_one_step_beside_responses() -> None:
         for found in built(plan.directions()[0], at, floats(beside_responses(sigma, rate, p, count, at))[1]):
             for epsilon in (at, 0.97 * at, 1.02 * at):
                 exact = beside_responses(sigma, rate, p, count, epsilon)
-                judge.log_delta((sigma, rate, p, epsilon), *engine._asked(found, epsilon)[:2], exact)
+                judge.log_delta((sigma, rate, p, epsilon), *bounds_at(found, epsilon)[:2], exact)
     judge.close(50)
 
 
@@ -142,8 +146,8 @@ def test_epsilon() -> None:
         composition, (epsilon, lower, upper) = tables.sampled_composition(sigma, rate, 2, direction), answers[0]
         target = math.log(lower) * (1 + 1e-15), math.log(upper) * (1 - 1e-15)
         guess = inversion.chernoff_epsilon(composition, target[0])
-        for found in engine._tried(jumps.for_delta(composition, target[0], guess)):
-            judge.epsilon((sigma, rate, epsilon), *inversion.epsilon(found, target), epsilon)
+        for found in until_overflow(jumps.for_delta(composition, target[0], guess)):
+            judge.epsilon((sigma, rate, epsilon), *epsilon_ends(found, target), epsilon)
     judge.close(20)
 
 
@@ -161,7 +165,7 @@ def test_power() -> None:
                 replace(found, far=replace(found.far, log_p=moved[0], log_q=moved[1])),
             )
             for number, other in enumerate(wrong):
-                low, high, _ = engine._asked(other, epsilon)
+                low, high, _ = bounds_at(other, epsilon)
                 try:
                     Judge(SHIFT).log_delta("wrong", low, high, (delta[0], delta[1]))
                 except AssertionError:

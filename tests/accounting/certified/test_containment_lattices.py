@@ -15,7 +15,11 @@ import tables
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import binomial, engine, few_steps, inversion, lattice
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import binomial
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice import decisive as few_steps
+from dptally.accounting.certified.route import bounds_at
 from dptally.law import Composition
 from truth import approx_delta, laplace_delta, randomized_response_delta
 from truth.discrete import discrete_gaussian_delta
@@ -42,7 +46,7 @@ def test_few_steps_at_several_epsilons(width: float, monkeypatch: pytest.MonkeyP
         found = few(tables.sampled_composition(sigma, rate, 2, direction), answers[0].epsilon)
         for epsilon, lower, upper in answers if found is not None else ():
             assert found is not None
-            judge.log_delta((sigma, rate, direction, epsilon), *engine._asked(found, epsilon)[:2], (lower, upper))
+            judge.log_delta((sigma, rate, direction, epsilon), *bounds_at(found, epsilon)[:2], (lower, upper))
     judge.close(1000)
 
 
@@ -53,7 +57,7 @@ def test_power_of_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     for sigma, rate, direction, answers in pairs("near")[:60]:
         found = few(tables.sampled_composition(sigma, rate, 2, direction), answers[0].epsilon)
         if found is not None:
-            high = engine._asked(found, answers[0].epsilon)[1]
+            high = bounds_at(found, answers[0].epsilon)[1]
             try:
                 Judge(1e-2).log_delta("spread", high - 1e-9, high, answers[0][1:])
             except AssertionError:

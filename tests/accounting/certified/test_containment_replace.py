@@ -12,10 +12,16 @@ import os
 import pytest
 
 import dptally as dp
-from dptally.accounting.certified import engine, inversion, jumps, lattice
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.big_jump import plan as jumps
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.route import bounds_at
+from dptally.accounting.certified.routes import ROUTES
 from dptally.law import Composition
 from truth.judge import Judge
 from truth.stored import Replaced, replaced
+from walking import until_overflow
 
 SOAK = bool(os.environ.get("DPTALLY_SOAK"))
 #: two steps, 3 to 30 by the recursion, and 12 or more by inversion: by how much an answer must be moved to be noticed
@@ -42,7 +48,7 @@ def composition_of(row: Replaced) -> Composition:
 def test_engine(kind: str, every: int) -> None:
     """Whatever method answers; it says which."""
     judge, asked = Judge(max(1e-4, SHIFTS[kind])), rows(kind, every)
-    methods = {route.name for route in engine._ROUTES}
+    methods = {route.name for route in ROUTES}
     for row in asked:
         box = engine.delta_interval([composition_of(row)], row.answer.epsilon)
         assert box.method in methods
@@ -58,7 +64,7 @@ def test_contours(kind: str) -> None:
         epsilon = row.answer.epsilon
         found = inversion.for_epsilon(composition_of(row), (1.0, 0.9, 1.08)[index % 3] * epsilon)
         if found is not None:
-            judge.log_delta(row, *engine._asked(found, epsilon)[:2], (row.answer.lower, row.answer.upper))
+            judge.log_delta(row, *bounds_at(found, epsilon)[:2], (row.answer.lower, row.answer.upper))
     judge.close(40 if kind == "few" else 400)
 
 
@@ -80,8 +86,8 @@ def test_split_by_jumps(kind: str, every: int) -> None:
         pytest.skip("the law has no soft edges: it is not split")
     for index, row in enumerate(asked):
         at, guess = (1.0, 1.03, 0.98)[index % 3] * row.answer.epsilon, math.log(row.answer.upper)
-        for found in engine._tried(jumps.for_epsilon(composition_of(row), at, guess)):
-            low, high, _ = engine._asked(found, row.answer.epsilon)
+        for found in until_overflow(jumps.for_epsilon(composition_of(row), at, guess)):
+            low, high, _ = bounds_at(found, row.answer.epsilon)
             judge.log_delta(row, low, high, (row.answer.lower, row.answer.upper))
     judge.close(len(asked) // 2)
 

@@ -13,18 +13,21 @@ from dataclasses import dataclass
 import pytest
 import tables
 
-from dptally.accounting.certified import engine, inversion, reversal
+from dptally.accounting.certified.contour import swapped as reversal
+from dptally.accounting.certified.route import bounds_at
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import ball, gaussian_delta, one_step_delta
 from truth.balls import precision
 from truth.draws import log_uniform
 from truth.judge import Judge
 from truth.stored import pairs
+from walking import until_overflow
 
 SHIFT = 1e-6
-SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
+SIDES = {"remove": Direction.REMOVE, "add": Direction.ADD}
 NEAR = 1 - 2.0**-44  # a rate at which the sampled Gaussian is a Gaussian up to 1e-13
 
 
@@ -32,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def built(composition: Composition, epsilon: float) -> Iterator[reversal.Reversed]:
-    return engine._tried(reversal.for_epsilon(composition, epsilon))
+    return until_overflow(reversal.for_epsilon(composition, epsilon))
 
 
 @pytest.mark.parametrize("direction", SIDES)
@@ -43,7 +46,7 @@ def test_two_steps(direction: str) -> None:
         if side == direction:
             for found in built(tables.sampled_composition(sigma, rate, 2, side), answers[0].epsilon):
                 for epsilon, lower, upper in answers:
-                    judge.log_delta((sigma, rate, epsilon), *engine._asked(found, epsilon)[:2], (lower, upper))
+                    judge.log_delta((sigma, rate, epsilon), *bounds_at(found, epsilon)[:2], (lower, upper))
     judge.close(500)
 
 
@@ -54,7 +57,7 @@ def test_the_table(direction: str) -> None:
     for *plan, epsilon, lower, upper in tables.sampled():
         if plan[3] == direction:
             for found in built(tables.sampled_composition(*plan), epsilon):
-                judge.log_delta((*plan, epsilon), *engine._asked(found, epsilon)[:2], (lower, upper))
+                judge.log_delta((*plan, epsilon), *bounds_at(found, epsilon)[:2], (lower, upper))
     judge.close(150)
 
 
@@ -68,7 +71,7 @@ def test_one_step(direction: str) -> None:
         for found in built(composition, at):
             for epsilon in (at, at + 0.02 * rate, at + 0.1 * rate):
                 exact = one_step_delta(sigma, rate, epsilon, direction)
-                judge.log_delta((sigma, rate, epsilon), *engine._asked(found, epsilon)[:2], exact)
+                judge.log_delta((sigma, rate, epsilon), *bounds_at(found, epsilon)[:2], exact)
     judge.close(10 if direction == "remove" else 80)
 
 
@@ -79,7 +82,7 @@ def test_many_steps_next_to_rate_one() -> None:
         count = draw.choice((2, 5, 20, 100, 1000))
         sigma = max(0.4, math.sqrt(count) / log_uniform(draw, 0.02, 3))
         mu = math.sqrt(count) / sigma
-        composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Side.REMOVE), count)])
+        composition = Composition.of([(SampledGaussianLaw(NEAR, sigma, Direction.REMOVE), count)])
         at = draw.choice((0.0, mu * draw.uniform(0, 0.5), mu * draw.uniform(0, 2)))
         for found in built(composition, at):
             for epsilon in (at, at + 0.03 * mu, at + 0.1 * mu):
@@ -87,7 +90,7 @@ def test_many_steps_next_to_rate_one() -> None:
                     exact = ball(count).sqrt() / ball(sigma)
                     upper = gaussian_delta(exact, epsilon)
                     lower = ball(NEAR) ** count * gaussian_delta(exact, ball(epsilon) - count * ball(NEAR).log())
-                judge.log_delta((sigma, count, epsilon), *engine._asked(found, epsilon)[:2], (lower, upper))
+                judge.log_delta((sigma, count, epsilon), *bounds_at(found, epsilon)[:2], (lower, upper))
     judge.close(600)
 
 
@@ -97,8 +100,8 @@ def test_epsilon() -> None:
         epsilon, lower, upper = answers[-1]
         target = math.log(lower) * (1 + 1e-15), math.log(upper) * (1 - 1e-15)
         composition = tables.sampled_composition(sigma, rate, 2, side)
-        for found in engine._tried(reversal.for_delta(composition, target[0])):
-            judge.epsilon((sigma, rate, epsilon), *inversion.epsilon(found, target), epsilon)
+        for found in until_overflow(reversal.for_delta(composition, target[0])):
+            judge.epsilon((sigma, rate, epsilon), *epsilon_ends(found, target), epsilon)
     judge.close(50)
 
 
@@ -119,7 +122,7 @@ def test_power() -> None:
     for sigma, rate, side, answers in pairs("zero")[::8]:
         epsilon, *delta = answers[-1]
         for found in built(tables.sampled_composition(sigma, rate, 2, side), epsilon):
-            low, high, _ = engine._asked(found, epsilon)
+            low, high, _ = bounds_at(found, epsilon)
             if high - low > SHIFT:
                 continue
             for wrong in (Forgetful(found).log_delta(epsilon), found.log_delta(epsilon * 1.001)):

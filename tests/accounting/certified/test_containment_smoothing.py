@@ -15,7 +15,9 @@ import pytest
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import engine, inversion, smoothing
+from dptally.accounting.certified.contour import smoothed as smoothing
+from dptally.accounting.certified.route import bounds_at
+from dptally.accounting.certified.solve import epsilon_ends
 from truth import ball, laplace_delta
 from truth.balls import precision
 from truth.judge import Judge
@@ -85,7 +87,7 @@ def test_different_responses() -> None:
         with precision(200):
             table = outcomes(parts)
             for epsilon in (at, 0.98 * at, 1.01 * at, 1.04 * at):
-                judge.log_delta((*parts, epsilon), *engine._asked(found, epsilon)[:2], responses_delta(table, epsilon))
+                judge.log_delta((*parts, epsilon), *bounds_at(found, epsilon)[:2], responses_delta(table, epsilon))
     judge.close(1800)
 
 
@@ -101,7 +103,7 @@ def test_laplace_steps() -> None:
             continue
         for epsilon in (at, 0.98 * at, 1.02 * at):
             exact = laplace_delta(1 / Fraction(scale), count, epsilon)
-            judge.log_delta((scale, count, epsilon), *engine._asked(found, epsilon)[:2], exact)
+            judge.log_delta((scale, count, epsilon), *bounds_at(found, epsilon)[:2], exact)
     judge.close(150)
 
 
@@ -116,7 +118,7 @@ def test_epsilon() -> None:
             target = float(log_delta) * (1 + 1e-15), float(log_delta) * (1 - 1e-15)
         found = smoothing.for_delta(composition, target[0]) if smoothing.applies(composition) else None
         if found is not None:
-            judge.epsilon((*parts, epsilon), *inversion.epsilon(found, target), epsilon)
+            judge.epsilon((*parts, epsilon), *epsilon_ends(found, target), epsilon)
     judge.close(40)
 
 
@@ -134,7 +136,7 @@ def test_power() -> None:
         with precision(200):
             exact = responses_delta(outcomes(parts), at)
         try:
-            Judge(SHIFT).log_delta("wrong", *engine._asked(wrong, at)[:2], exact)
+            Judge(SHIFT).log_delta("wrong", *bounds_at(wrong, at)[:2], exact)
         except AssertionError:
             refuted += 1
     assert refuted >= 10

@@ -9,12 +9,17 @@ import pytest
 
 import dptally as dp
 from dptally.accounting.certified import engine
+from dptally.accounting.certified.bounds import Contradiction, LogTarget, intersection
+from dptally.accounting.certified.engine import walk_epsilon
+from dptally.accounting.certified.plan import Plan
+from dptally.accounting.certified.route import RouteFailed, Visit
+from dptally.accounting.certified.routes import ROUTES, Contour
 from dptally.interval import Interval
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.gaussian import GaussianLaw
-from dptally.mechanisms.laplace import LaplaceLaw
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.laplace import LaplaceLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import ball, gaussian_delta, laplace_delta, randomized_response_delta, sampled_gaussian_delta
 from truth.balls import precision
 
@@ -42,7 +47,7 @@ def test_gaussian_plans() -> None:
 
 @pytest.mark.parametrize("side", ["remove", "add"])
 def test_sampled_plans_each_direction(side: str) -> None:
-    which = Side.REMOVE if side == "remove" else Side.ADD
+    which = Direction.REMOVE if side == "remove" else Direction.ADD
     plans = [(1.0, 0.01, 1000, 1e-5), (0.6, 0.001, 100_000, 1e-5), (2.0, 0.1, 100, 1e-12), (3.0, 0.5, 50, 1e-30)]
     for sigma, rate, count, delta in plans:
         composition = Composition.of([(SampledGaussianLaw(rate, sigma, which), count)])
@@ -140,7 +145,45 @@ def test_randomised_response_against_the_binomial_sum() -> None:
         assert box.upper - box.lower <= 1e-5 * box.upper
 
 
-def test_answers_that_do_not_meet_give_their_hull() -> None:
-    assert engine._met((1.0, 3.0), (2.0, 4.0)) == (2.0, 3.0)
-    assert engine._met((1.0, 2.0), (3.0, 4.0)) == (1.0, 4.0)
-    assert engine._met((0.0, math.inf), (1.0, 1.0)) == (1.0, 1.0)
+def test_answers_that_do_not_meet_give_their_hull_and_a_warning() -> None:
+    assert intersection((1.0, 3.0), (2.0, 4.0)) == (2.0, 3.0)
+    assert intersection((0.0, math.inf), (1.0, 1.0)) == (1.0, 1.0)
+    with pytest.warns(Contradiction, match="disjoint"):
+        assert intersection((1.0, 2.0), (3.0, 4.0)) == (1.0, 4.0)
+
+
+def test_the_label_names_the_route_that_answered() -> None:
+    assert (20 * dp.PureDP(0.1)).epsilon_interval(1e-6).method == "binomial sum"
+    assert (20 * dp.PureDP(0.1)).delta_interval(0.5).method == "binomial sum"
+    assert (2 * dp.Laplace(1.0)).epsilon_interval(1e-6).method in {route.name for route in ROUTES}
+    assert dp.dpsgd(1.0, 0.01, 1000).epsilon_interval(1e-5).method == "inversion"
+
+
+def test_every_walk_leaves_a_trail() -> None:
+    trail: list[Visit] = []
+    plan = Plan((3 * dp.DiscreteGaussian(2.0) + dp.Laplace(1.0)).directions()[0])
+    ends = walk_epsilon(plan, LogTarget(math.log(1e-5), math.log(1e-5), 1e-5), trail)
+    assert trail[-1].outcome == "sharp"
+    assert (trail[-1].lower, trail[-1].upper) == tuple(ends)
+    assert {visit.route for visit in trail} <= {route.name for route in ROUTES}
+
+
+def test_a_route_that_dies_is_written_down_and_the_others_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = dp.dpsgd(1.0, 0.01, 1000)
+    expected = plan.epsilon_interval(1e-5)
+
+    def bug(self: object, plan: Plan, target: LogTarget) -> object:
+        raise ValueError("on purpose")
+        yield
+
+    def late(self: object, plan: Plan, target: LogTarget) -> object:
+        raise OverflowError("on purpose")
+        yield
+
+    monkeypatch.setattr(Contour, "near_delta", late)
+    box = plan.epsilon_interval(1e-5)
+    assert max(box.lower, expected.lower) <= min(box.upper, expected.upper)
+    monkeypatch.setattr(Contour, "near_delta", bug)
+    with pytest.warns(RouteFailed, match="on purpose"):
+        box = plan.epsilon_interval(1e-5)
+    assert max(box.lower, expected.lower) <= min(box.upper, expected.upper)

@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 from flint import arb
 
-from dptally.accounting.certified import few_steps, inversion
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import decisive as few_steps
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
-from dptally.law.adjacency import Side
+from dptally.law.adjacency import Direction
 from dptally.law.spread import right_share
-from dptally.mechanisms.gaussian import GaussianLaw
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import ball, two_step_delta
 from truth.balls import precision
 
-SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
+SIDES = {"remove": Direction.REMOVE, "add": Direction.ADD}
 
 
 def contains(low: float, high: float, delta: arb) -> bool:
@@ -77,7 +79,7 @@ def test_two_steps_epsilon() -> None:
         found = few_steps.for_delta(composition, target[0], guess)
         if found is None:
             continue
-        low, high = inversion.epsilon(found, target)
+        low, high = epsilon_ends(found, target)
         with precision(200):
             assert low == 0 or bool(two_step_delta(sigma, rate, low, side, 12) >= ball(delta)), (sigma, rate, delta)
             assert high == math.inf or bool(two_step_delta(sigma, rate, high, side, 12) <= ball(delta))
@@ -106,7 +108,7 @@ def exact_masses(law: SampledGaussianLaw, low: float, step: float, number: int) 
 
     def above(loss: mp.mpf) -> tuple[mp.mpf, mp.mpf]:
         """P and Q of the losses beyond."""
-        remove = law.side is Side.REMOVE
+        remove = law.side is Direction.REMOVE
         ratio = (mp.exp(loss if remove else -loss) - (1 - q)) / q
         if ratio <= 0:
             return (mp.mpf(1), mp.mpf(1)) if remove else (mp.mpf(0), mp.mpf(0))
@@ -150,7 +152,7 @@ def test_spread_masses(side: str) -> None:
 
 def test_deep_tails_of_long_cells() -> None:
     """Cells at t of 15 and more: differences of normal tails, each with an error of t^2 ulps."""
-    law = SampledGaussianLaw(1e-3, 0.8, Side.REMOVE)
+    law = SampledGaussianLaw(1e-3, 0.8, Direction.REMOVE)
     number, low, high = 200, law.infimum, 25.0
     found = law.spread(low, (high - low) / number, number)
     assert found is not None
@@ -185,7 +187,7 @@ def test_spreading_changes_the_payoff_by_no_more_than_the_lemma_says() -> None:
 
 
 def test_where_it_does_not_apply() -> None:
-    law = SampledGaussianLaw(0.01, 1.0, Side.REMOVE)
+    law = SampledGaussianLaw(0.01, 1.0, Direction.REMOVE)
     assert few_steps.for_epsilon(Composition.of([(law, 2), (GaussianLaw(1.0), 1)]), 1.0, -5.0) is None
     assert few_steps.for_epsilon(Composition.of([(law, 10_000)]), 1.0, -5.0) is None
     assert few_steps.for_epsilon(Composition.of([(GaussianLaw(1.0), 1)]), 1.0, -5.0) is None
@@ -194,7 +196,7 @@ def test_where_it_does_not_apply() -> None:
 
 
 def test_outside_its_range_the_bounds_are_trivial() -> None:
-    composition = Composition.of([(SampledGaussianLaw(0.01, 1.0, Side.REMOVE), 3)])
+    composition = Composition.of([(SampledGaussianLaw(0.01, 1.0, Direction.REMOVE), 3)])
     found = few_steps.for_epsilon(composition, 1.0, inversion.chernoff_log_delta(composition, 1.0))
     assert found is not None
     assert found.log_delta(found.most * 1.01)[:2] == (-math.inf, 0.0)

@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 from flint import acb, arb
 
-from dptally.accounting.certified import inversion, lattice
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
-from dptally.law.adjacency import Side
+from dptally.law.adjacency import Direction
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
-from dptally.mechanisms.gaussian import GaussianLaw
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from dptally.numerics.complexes import log1p_complex
 from truth import GaussianPiece, SampledPiece, ball, gaussian_delta, mixture_delta, sampled_gaussian_delta
 from truth.balls import precision
 
-SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
+SIDES = {"remove": Direction.REMOVE, "add": Direction.ADD}
 
 
 def sampled(sigma: float, rate: float, side: str, count: int) -> Composition:
@@ -76,7 +78,7 @@ def test_gaussian_compositions_epsilon() -> None:
         found = inversion.for_delta(gaussians(variance, count), math.log(delta))
         assert found is not None
         target = math.log(delta)
-        low, high = inversion.epsilon(found, (target - 1e-13 * abs(target), target + 1e-13 * abs(target)))
+        low, high = epsilon_ends(found, (target - 1e-13 * abs(target), target + 1e-13 * abs(target)))
         assert high < math.inf
 
         def truth(epsilon: float, variance: float = variance, count: int = count) -> arb:
@@ -148,7 +150,7 @@ def test_sampled_gaussian_epsilon(side: str) -> None:
         found = inversion.for_delta(sampled(sigma, rate, side, count), math.log(delta))
         if found is None:
             continue
-        low, high = inversion.epsilon(found, (math.log(delta) - 1e-13, math.log(delta) + 1e-13))
+        low, high = epsilon_ends(found, (math.log(delta) - 1e-13, math.log(delta) + 1e-13))
         if not 0 < low < high < math.inf:
             continue
 

@@ -10,19 +10,26 @@ import numpy as np
 import pytest
 from flint import arb
 
-from dptally.accounting.certified import closed, few_steps, inversion, jump_far, jump_term, jumps, lattice
+from dptally.accounting.certified import closed
+from dptally.accounting.certified.big_jump import contour as jump_term
+from dptally.accounting.certified.big_jump import decisive as jump_far
+from dptally.accounting.certified.big_jump import plan as jumps
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice import decisive as few_steps
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
-from dptally.law.adjacency import Side
+from dptally.law.adjacency import Direction
 from dptally.law.characteristic import Edge, GaussianCharacteristic, MomentTable
 from dptally.law.law import Floats
-from dptally.mechanisms.gaussian import GaussianLaw
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
-from dptally.mechanisms.two_point import TwoPointLaw
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
+from dptally.laws.two_point import TwoPointLaw
 from truth import ball, sampled_gaussian_delta
 from truth.balls import precision
 
 
-def sampled(sigma: float, rate: float, count: int, side: Side = Side.REMOVE) -> Composition:
+def sampled(sigma: float, rate: float, count: int, side: Direction = Direction.REMOVE) -> Composition:
     return Composition.of([(SampledGaussianLaw(rate, sigma, side), count)])
 
 
@@ -64,7 +71,7 @@ def test_two_steps_with_rare_large_losses() -> None:
         guess = inversion.chernoff_epsilon(composition, log_delta)
         found = list(jumps.for_delta(composition, log_delta, guess))
         assert found, (sigma, rate, log_delta)
-        low, high = inversion.epsilon(found[-1], (log_delta, log_delta))
+        low, high = epsilon_ends(found[-1], (log_delta, log_delta))
         assert 0 <= low <= high <= low * (1 + 1e-6), (sigma, rate, log_delta)
         below = sampled_gaussian_delta(sigma, rate, 2, low, "remove", 12)
         above = sampled_gaussian_delta(sigma, rate, 2, high, "remove", 12)
@@ -81,7 +88,7 @@ def test_epsilon_of_many_steps() -> None:
     guess = inversion.chernoff_epsilon(composition, target[0])
     answered = 0
     for found in jumps.for_delta(composition, target[0], guess):
-        low, high = inversion.epsilon(found, target)
+        low, high = epsilon_ends(found, target)
         assert 0 < low <= high < math.inf
         with precision(200):
             assert bool(sampled_gaussian_delta(sigma, rate, count, low, "remove", 16) >= ball(delta))
@@ -172,7 +179,7 @@ def test_jumps_far_heavier_than_the_rest(
 
 def test_beside_a_law_with_infinite_losses() -> None:
     """P and Q of a large loss count only while the others are finite: no loss decides alone there."""
-    laws = [(TwoPointLaw.of_guarantee(0.1, 0.2), 2), (SampledGaussianLaw(1e-3, 0.6, Side.REMOVE), 3)]
+    laws = [(TwoPointLaw.of_guarantee(0.1, 0.2), 2), (SampledGaussianLaw(1e-3, 0.6, Direction.REMOVE), 3)]
     composition = Composition.of(laws)
     for epsilon in (1.0, 3.0):
         with np.errstate(all="ignore"):
@@ -184,7 +191,7 @@ def test_beside_a_law_with_infinite_losses() -> None:
 
 
 def test_where_splitting_does_not_apply() -> None:
-    add = sampled(1.0, 0.01, 5, Side.ADD)
+    add = sampled(1.0, 0.01, 5, Direction.ADD)
     assert not jumps.applies(add)
     assert not jumps.applies(Composition.of([(GaussianLaw(1.0), 1)]))
     assert list(jumps.for_epsilon(sampled(1.0, 0.01, 2), math.inf, -5.0)) == []
@@ -195,13 +202,15 @@ def test_several_laws_are_cut_together() -> None:
     """Two kinds of steps: the lattice shares the truth with the sum over sizes, which is the sharper one."""
     draw = random.Random(66)
     for _ in range(4):
-        laws = [SampledGaussianLaw(10 ** draw.uniform(-3.5, -1.5), draw.uniform(0.5, 1.5), Side.REMOVE) for _ in "ab"]
+        laws = [
+            SampledGaussianLaw(10 ** draw.uniform(-3.5, -1.5), draw.uniform(0.5, 1.5), Direction.REMOVE) for _ in "ab"
+        ]
         composition = Composition.of([(law, draw.randint(1, 6)) for law in laws])
         log_delta = -draw.uniform(12, 40)
         guess = inversion.chernoff_epsilon(composition, log_delta)
         found = list(jumps.for_delta(composition, log_delta, guess))
         assert found
-        low, high = inversion.epsilon(found[-1], (log_delta, log_delta))
+        low, high = epsilon_ends(found[-1], (log_delta, log_delta))
         assert 0 < low <= high <= low * (1 + 1e-6)
         least, most = lattice.epsilon(composition, (log_delta, log_delta))
         assert least <= high
@@ -210,7 +219,7 @@ def test_several_laws_are_cut_together() -> None:
 
 def test_a_gaussian_beside_rare_jumps() -> None:
     """Others are in every term; no loss decides alone beside an unbounded one."""
-    composition = Composition.of([(GaussianLaw(0.09), 1), (SampledGaussianLaw(1e-3, 0.7, Side.REMOVE), 3)])
+    composition = Composition.of([(GaussianLaw(0.09), 1), (SampledGaussianLaw(1e-3, 0.7, Direction.REMOVE), 3)])
     assert jumps.applies(composition)
     for epsilon in (1.0, 3.0):
         straight = inversion.for_epsilon(composition, epsilon)

@@ -14,21 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lattice_truths import atoms_log_delta, laplace_log_delta, response_atoms, sampled_gaussian_pair
 
-from dptally.accounting.certified import lattice
-from dptally.accounting.certified.lattice_grid import common_length, layouts, step_for
-from dptally.accounting.certified.lattice_plan import TILTS, Outline
-from dptally.accounting.certified.lattice_terms import Factor, convolve
-from dptally.accounting.certified.spread import Spread, Table, point_spread, upper_spread
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.lattice.convolve import Factor, convolve
+from dptally.accounting.certified.lattice.grid import common_length, layouts, step_for
+from dptally.accounting.certified.lattice.measure import Spread, Table, point_spread, upper_spread
+from dptally.accounting.certified.lattice.plan import TILTS, Outline
 from dptally.errors import Unanswerable
 from dptally.law import Composition, Law
-from dptally.law.adjacency import Side
-from dptally.mechanisms.atomic_law import AtomicLaw
-from dptally.mechanisms.discrete_gaussian import DiscreteGaussianLaw
-from dptally.mechanisms.gaussian import GaussianLaw
-from dptally.mechanisms.laplace import LaplaceLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.atoms import AtomicLaw
+from dptally.laws.discrete_gaussian import DiscreteGaussianLaw
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.laplace import LaplaceLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
+from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.randomized_response import RandomizedResponse
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
-from dptally.mechanisms.two_point import TwoPointLaw
 from dptally.numerics.normal import log_gaussian_delta
 
 
@@ -151,12 +151,12 @@ PAIRS = [  # rate, sigma, delta: two steps against an integral in balls
 ]
 
 
-@pytest.mark.parametrize("side", list(Side))
+@pytest.mark.parametrize("side", list(Direction))
 @pytest.mark.parametrize(("rate", "sigma", "delta"), PAIRS)
-def test_two_sampled_steps(rate: float, sigma: float, delta: float, side: Side) -> None:
+def test_two_sampled_steps(rate: float, sigma: float, delta: float, side: Direction) -> None:
     composition = Composition.of([(SampledGaussianLaw(rate, sigma, side), 2)])
     low, high = lattice.epsilon(composition, math.log(delta), effort=0.5)
-    remove = side is Side.REMOVE
+    remove = side is Direction.REMOVE
     assert sampled_gaussian_pair(rate, sigma, low, remove=remove)[1] >= math.log(delta)
     if high < composition.supremum:
         assert sampled_gaussian_pair(rate, sigma, high, remove=remove)[0] <= math.log(delta)
@@ -164,7 +164,7 @@ def test_two_sampled_steps(rate: float, sigma: float, delta: float, side: Side) 
 
 
 def test_the_reference_agrees_with_the_lattice_on_delta_too() -> None:
-    law = SampledGaussianLaw(0.01, 1.0, Side.REMOVE)
+    law = SampledGaussianLaw(0.01, 1.0, Direction.REMOVE)
     low, high = lattice.log_delta(Composition.of([(law, 2)]), 0.8)
     truth = sampled_gaussian_pair(0.01, 1.0, 0.8, remove=True)
     assert low <= truth[1]
@@ -172,8 +172,8 @@ def test_the_reference_agrees_with_the_lattice_on_delta_too() -> None:
     assert high - low < 1e-5
 
 
-@pytest.mark.parametrize("side", list(Side))
-def test_the_listed_failure_of_one_tilt(side: Side) -> None:
+@pytest.mark.parametrize("side", list(Direction))
+def test_the_listed_failure_of_one_tilt(side: Direction) -> None:
     """sigma 1.488, q 6.5e-4, six steps, delta 6e-16: one tilt cannot resolve it; cutting does."""
     composition = Composition.of([(SampledGaussianLaw(6.5e-4, 1.488, side), 6)])
     low, high = lattice.epsilon(composition, math.log(6e-16))
@@ -181,13 +181,13 @@ def test_the_listed_failure_of_one_tilt(side: Side) -> None:
     coarse = lattice.epsilon(composition, math.log(6e-16), effort=0.1)
     assert coarse[0] <= high
     assert low <= coarse[1]
-    reference = 0.0829926 if side is Side.REMOVE else 0.0033291
+    reference = 0.0829926 if side is Direction.REMOVE else 0.0033291
     assert math.isclose(low, reference, rel_tol=1e-5)
 
 
 def test_all_terms_together_contain_the_whole() -> None:
     """(light + heavy)^n by number of jumps, each with its own tilt, against one tilt without a cut."""
-    law = SampledGaussianLaw(0.02, 1.0, Side.REMOVE)
+    law = SampledGaussianLaw(0.02, 1.0, Direction.REMOVE)
     table = Table.of(law, math.log1p(-0.02), 2e-3, 2500)
     spread = upper_spread(table)
     factor = Factor.whole(spread, 5)
@@ -209,7 +209,7 @@ def test_all_terms_together_contain_the_whole() -> None:
 
 
 def test_the_plan_cuts_only_where_it_pays() -> None:
-    rare = Table.of(SampledGaussianLaw(6.5e-4, 1.488, Side.REMOVE), math.log1p(-6.5e-4), 1e-4, 6000)
+    rare = Table.of(SampledGaussianLaw(6.5e-4, 1.488, Direction.REMOVE), math.log1p(-6.5e-4), 1e-4, 6000)
     plan = Outline.of([(upper_spread(rare), 6)]).plan(0.083)
     assert plan.cut is not None
     assert len(plan.tilts) >= 2
@@ -220,8 +220,8 @@ def test_the_plan_cuts_only_where_it_pays() -> None:
 
 def test_different_sampled_laws_together() -> None:
     parts: list[tuple[Law, int]] = [
-        (SampledGaussianLaw(1e-3, 0.5, Side.REMOVE), 5),
-        (SampledGaussianLaw(1e-4, 0.7, Side.REMOVE), 3),
+        (SampledGaussianLaw(1e-3, 0.5, Direction.REMOVE), 5),
+        (SampledGaussianLaw(1e-4, 0.7, Direction.REMOVE), 3),
     ]
     low, high = lattice.epsilon(Composition.of(parts), math.log(1e-12), effort=0.5)
     single = lattice.epsilon(Composition.of(parts[:1]), math.log(1e-12), effort=0.5)
@@ -324,11 +324,6 @@ def test_nothing_to_ask() -> None:
     assert low == high == 0.0
 
 
-def test_the_method_is_named() -> None:
-    assert lattice.method(laplace(1.0, 2)) == "tilted lattice"
-    assert lattice.method(Composition.of([(TwoPointLaw.of_guarantee(0.1), 7)])) == "binomial sum"
-
-
 def test_common_lengths_and_steps() -> None:
     assert common_length([0.4, 0.6]) == pytest.approx(0.2)
     assert common_length([0.4, 0.4 * math.sqrt(2)]) is None
@@ -379,7 +374,7 @@ def test_broken_masses_and_terms_give_the_trivial_answer(monkeypatch: pytest.Mon
 
 
 def test_the_terms_left_over_are_bounded_or_refused() -> None:
-    spread = upper_spread(Table.of(SampledGaussianLaw(0.02, 1.0, Side.REMOVE), math.log1p(-0.02), 2e-3, 2500))
+    spread = upper_spread(Table.of(SampledGaussianLaw(0.02, 1.0, Direction.REMOVE), math.log1p(-0.02), 2e-3, 2500))
     plan = Outline.of([(spread, 5)]).plan(1.0)
     factor = Factor(spread, 5, 150)
     rest = lattice._rest([factor], replace(plan, rest=4.0), 2)

@@ -10,7 +10,7 @@ from doubles import UniformLaw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dptally.accounting.certified.spread import (
+from dptally.accounting.certified.lattice.measure import (
     Spread,
     Table,
     combined,
@@ -23,10 +23,10 @@ from dptally.accounting.certified.spread import (
     upper_spread,
 )
 from dptally.law import Law
-from dptally.law.adjacency import Side
-from dptally.mechanisms.gaussian import GaussianLaw
-from dptally.mechanisms.laplace import LaplaceLaw
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.gaussian import GaussianLaw
+from dptally.laws.laplace import LaplaceLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 
 
 def log_profile_of(spread: Spread, x: np.ndarray) -> np.ndarray:
@@ -46,7 +46,7 @@ def uniform(low: float, high: float, share: float = 1.0) -> UniformLaw:
 laws = st.one_of(
     st.builds(GaussianLaw, st.floats(1e-3, 4.0)),
     st.floats(1e-2, 4.0).map(lambda t: LaplaceLaw(t, t)),
-    st.builds(SampledGaussianLaw, st.floats(1e-4, 0.5), st.floats(0.4, 3.0), st.sampled_from(list(Side))),
+    st.builds(SampledGaussianLaw, st.floats(1e-4, 0.5), st.floats(0.4, 3.0), st.sampled_from(list(Direction))),
     st.builds(uniform, st.floats(-2.0, -0.1), st.floats(0.1, 2.0), st.floats(0.2, 1.0)),
 )
 

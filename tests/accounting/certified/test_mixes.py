@@ -9,11 +9,12 @@ import pytest
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import inversion, lattice
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.law import Composition
 from dptally.law.characteristic import NodeCharacteristic
-from dptally.mechanisms.laplace import LaplaceLaw
-from dptally.mechanisms.sampled_replace_nodes import SampledReplaceNodes
+from dptally.laws.laplace import LaplaceLaw
+from dptally.laws.sampled.gaussian.replace_kernel import SampledReplaceNodes
 from truth import AtomsPiece, GaussianPiece, LaplacePiece, SampledPiece, epsilon_is_within, mixture_delta
 
 

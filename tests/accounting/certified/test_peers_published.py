@@ -10,8 +10,8 @@ import pytest
 import dptally as dp
 from dptally.accounting.certified import engine
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import ball, sampled_gaussian_delta
 from truth.balls import precision
 
@@ -19,7 +19,7 @@ from truth.balls import precision
 @pytest.mark.parametrize("side", ["remove", "add"])
 def test_a_pessimistic_grid_was_optimistic(side: str) -> None:
     """A grid of losses called pessimistic is 4.7 % too low at sigma 2, q 0.001, T 1e6, delta 1e-14."""
-    which = Side.REMOVE if side == "remove" else Side.ADD
+    which = Direction.REMOVE if side == "remove" else Direction.ADD
     box = engine.epsilon_interval([Composition.of([(SampledGaussianLaw(0.001, 2.0, which), 10**6)])], 1e-14)
     assert box.upper - box.lower <= 1e-8
     with precision(300):

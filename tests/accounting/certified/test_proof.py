@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
 
@@ -10,9 +11,10 @@ from flint import arb
 
 import dptally as dp
 from dptally.accounting.certified.proof import prove_delta, prove_epsilon
-from dptally.accounting.certified.proof_losses import GaussianBall
 from dptally.errors import InvalidArgument, MissingExtra, Unanswerable
-from dptally.mechanisms.gaussian import GaussianLaw
+from dptally.laws.ball.losses import GaussianBall
+from dptally.laws.gaussian import GaussianLaw
+from foreign import Coin, CoinLaw
 from truth import (
     AtomsPiece,
     GaussianPiece,
@@ -142,13 +144,15 @@ def test_without_python_flint(monkeypatch: pytest.MonkeyPatch) -> None:
         prove_delta(dp.Gaussian(1.0).directions(), 1.0)
 
 
+def test_a_ball_is_declared_and_never_guessed_from_field_names() -> None:
+    """The only field of this two-point law is called as that of the Gaussian law."""
+    assert dataclasses.fields(CoinLaw)[0].name == dataclasses.fields(GaussianLaw)[0].name
+    with pytest.raises(Unanswerable, match="no form in ball arithmetic"):
+        Coin(1.5).prove(epsilon=1.0)
+
+
 def test_a_law_may_bring_its_own_ball(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        GaussianLaw,
-        "ball_loss",
-        lambda self, count: GaussianBall(4 * self.variance, count, ulps=0),
-        raising=False,
-    )
+    monkeypatch.setattr(GaussianLaw, "ball", lambda self, count: GaussianBall(4 * self.exact_variance, count))
     assert holds(prove_delta(dp.Gaussian(2.0).directions(), 1.0), gaussian_delta(1, 1.0), 1e-14)
 
 

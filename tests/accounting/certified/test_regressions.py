@@ -11,14 +11,16 @@ import pytest
 from scipy.special import expit, log_ndtr, ndtr
 
 import dptally as dp
-from dptally.accounting.certified import engine, inversion
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import AtomsPiece, SampledPiece, ball, mixture_delta, sampled_gaussian_delta
 from truth.balls import precision
 
-SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
+SIDES = {"remove": Direction.REMOVE, "add": Direction.ADD}
 EPS = 2.0**-52
 
 
@@ -80,7 +82,7 @@ def test_complex_logarithm_without_log1p() -> None:
     composition, target = sampled(0.8318, 3.86e-4, "add", 66), math.log(1.6e-44)
     contour = inversion.for_delta(composition, target)
     assert contour is not None
-    low, high = inversion.epsilon(contour, (target - 1e-13, target + 1e-13))
+    low, high = epsilon_ends(contour, (target - 1e-13, target + 1e-13))
     assert 0 < high - low < 1e-11
     others = [inversion.for_epsilon(composition, factor * low) for factor in (0.97, 0.99, 1.0, 1.01)]
     found = [other for other in others if other is not None and other.theta != contour.theta]
@@ -182,3 +184,25 @@ def test_normal_tails_err_by_the_square_of_the_deviate() -> None:
             if t > 0:
                 assert abs(mp.mpf(float(log_ndtr(-t))) - mp.log(true)) <= 8 * EPS * abs(mp.log(true)), t
     assert worst > 32
+
+
+def test_a_lower_curve_that_is_cut_at_the_mass_of_one_is_given_up() -> None:
+    """It raised "math domain error": the first node was lowered below the second."""
+    plan = 1929551 * dp.PoissonSampled(dp.ApproxDP(0.08599463629245148, 1.305236912832163e-07), 0.2140270975523881)
+    box = (plan + 3 * dp.DiscreteGaussian(0.13003652800137877, 3)).delta_interval(1.0)
+    assert 0 <= box.lower <= box.upper <= 1
+
+
+@pytest.mark.parametrize(
+    ("plan", "delta", "truth"),
+    [
+        (5 * dp.ApproxDP(0.5, 1.2e-4), 0.2, 0.9165997),
+        (10 * dp.Laplace(5.0) + dp.ApproxDP(0.2, 2e-4), 0.0641858277441413, 0.6879817),
+        (100 * dp.Gaussian(0.1) + 10**6 * dp.ApproxDP(1e-3, 1e-7), 1.0, 0.0),
+    ],
+)
+def test_mass_at_infinity_in_the_early_exits(plan: dp.Mechanism, delta: float, truth: float) -> None:
+    box = plan.epsilon_interval(delta)
+    assert box.lower - 2e-7 <= truth <= box.upper + 2e-7
+    if truth > 0:
+        assert plan.delta_interval(0.0).lower > delta

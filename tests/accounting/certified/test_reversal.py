@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 import dptally as dp
-from dptally.accounting.certified import engine, inversion, reversal
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import swapped as reversal
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from truth import ball, two_step_delta
 from truth.balls import precision
 
-SIDES = {"remove": Side.REMOVE, "add": Side.ADD}
+SIDES = {"remove": Direction.REMOVE, "add": Direction.ADD}
 
 
 def composition_of(sigma: float, rate: float, side: str, steps: int = 2) -> Composition:
@@ -53,7 +55,7 @@ def test_epsilon() -> None:
         delta = engine.delta_interval([composition], 0.0).upper * draw.uniform(0.3, 0.99)
         target = math.log(delta)
         for found in reversal.for_delta(composition, target):
-            low, high = inversion.epsilon(found, (target - 1e-15, target + 1e-15))
+            low, high = epsilon_ends(found, (target - 1e-15, target + 1e-15))
             with precision(200):
                 assert low == 0 or bool(two_step_delta(sigma, rate, low, "remove", 14) >= ball(delta) * (1 - 2e-15))
                 assert high == math.inf or bool(
@@ -85,7 +87,7 @@ def test_next_to_the_total_variation_no_lattice_is_needed(sigma: float, rate: fl
 
 
 def test_where_it_does_not_apply() -> None:
-    law = SampledGaussianLaw(0.01, 1.0, Side.REMOVE)
+    law = SampledGaussianLaw(0.01, 1.0, Direction.REMOVE)
     assert not list(reversal.for_epsilon(Composition.of([(law, 2), (dp.Laplace(1.0).laws()[0], 1)]), 0.0))
     assert not list(reversal.for_epsilon(composition_of(1.0, 0.01, "remove"), 1e3))
     assert not list(reversal.for_delta(composition_of(1.0, 0.01, "remove"), -60.0))

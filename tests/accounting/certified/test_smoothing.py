@@ -11,12 +11,15 @@ import pytest
 from flint import arb
 
 import dptally as dp
-from dptally.accounting.certified import engine, inversion, lattice, smoothing
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.contour import smoothed as smoothing
+from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
-from dptally.law.adjacency import Side
-from dptally.mechanisms.laplace import LaplaceLaw
-from dptally.mechanisms.sampled_gaussian import SampledGaussianLaw
-from dptally.mechanisms.two_point import TwoPointLaw
+from dptally.law.adjacency import Direction
+from dptally.laws.laplace import LaplaceLaw
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
+from dptally.laws.two_point import TwoPointLaw
 from truth import ball, laplace_delta
 from truth.balls import precision
 
@@ -85,7 +88,7 @@ def test_epsilon_of_mixed_point_masses() -> None:
         found = smoothing.for_delta(composition(parts), target)
         if found is None:
             continue
-        low, high = inversion.epsilon(found, (target - 1e-12, target + 1e-12))
+        low, high = epsilon_ends(found, (target - 1e-12, target + 1e-12))
         assert low <= epsilon * (1 + 1e-12), (parts, epsilon)
         assert high >= epsilon * (1 - 1e-12), (parts, epsilon)
         answered += high - low < 1e-6 * max(1.0, epsilon)
@@ -130,7 +133,7 @@ def test_mass_at_infinity_and_delta() -> None:
 def test_where_it_does_not_apply() -> None:
     one = composition([(0.3, 4)])
     assert not smoothing.applies(one)
-    sampled = SampledGaussianLaw(0.01, 1.0, Side.REMOVE)
+    sampled = SampledGaussianLaw(0.01, 1.0, Direction.REMOVE)
     wide = Composition.of([(sampled, 3), (TwoPointLaw.of_guarantee(0.3), 2)])
     found = smoothing.for_epsilon(wide, 0.7)
     straight = lattice.log_delta(wide, 0.7)

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
-from dptally.law.law import Floats, Law
+from dptally.law.law import Floats
 
 __all__ = ["epsilon", "log_delta"]
 
 _GRID = np.concatenate((np.geomspace(1e-15, 1e15, 61), np.geomspace(1e18, 1e300, 95)))
 
 
-def log_delta(law: Law, epsilon: float) -> tuple[float, float]:
+class Profiled(Protocol):
+    """A law, or anything else with a certified profile."""
+
+    @property
+    def supremum(self) -> float: ...
+
+    def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]: ...
+
+
+def log_delta(law: Profiled, epsilon: float) -> tuple[float, float]:
     """Certified bounds of the log of the finite part of delta(epsilon)."""
     lower, upper = law.log_profile(np.array([epsilon]))
     return float(lower[0]), float(upper[0])
 
 
-def epsilon(law: Law, log_target: tuple[float, float]) -> tuple[float, float]:
+def epsilon(law: Profiled, log_target: tuple[float, float]) -> tuple[float, float]:
     """Certified bounds of the smallest epsilon >= 0 whose finite delta is below a target inside ``log_target``.
 
     The upper end is a point where the certified upper bound of delta is at most the target, the lower end one where the

@@ -10,16 +10,16 @@ arbitrary-precision midpoint-radius interval arithmetic].
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import Any
 
 from dptally import checks
 from dptally.accounting.certified import engine
 from dptally.accounting.certified.proof_contour import Contour
-from dptally.accounting.certified.proof_losses import (
+from dptally.errors import Unanswerable
+from dptally.interval import Interval
+from dptally.law import Composition, Law
+from dptally.laws.ball.losses import (
     Ball,
     BallLoss,
     GaussianBall,
@@ -29,10 +29,7 @@ from dptally.accounting.certified.proof_losses import (
     flint,
     working,
 )
-from dptally.accounting.certified.proof_sampled import SampledGaussianBall
-from dptally.errors import Unanswerable
-from dptally.interval import Interval
-from dptally.law import Composition, Law
+from dptally.laws.ball.sampled_gaussian import SampledGaussianBall
 
 __all__ = ["prove_delta", "prove_epsilon"]
 
@@ -191,23 +188,11 @@ def _ball_losses(composition: Composition) -> tuple[BallLoss, ...]:
 
 
 def _ball_loss(law: Law, count: int) -> BallLoss:
-    """The law in balls: what its ``ball_loss(count)`` says, else by the parameters that its family is made
-    of.
-    """
-    hook = getattr(law, "ball_loss", None)
-    if hook is not None:
-        return hook(count)  # type: ignore[no-any-return]
-    value: dict[str, Any] = {field.name: getattr(law, field.name) for field in dataclasses.fields(law)}  # type: ignore[arg-type]
-    match sorted(value):
-        case ["variance"]:
-            return GaussianBall(value["variance"], count)
-        case ["infinity_mass", "loss", "loss_lower", "mass", "zero"]:
-            return TwoPointBall(value["loss"], value["loss_lower"], value["zero"], value["infinity_mass"], count)
-        case ["reach", "reach_lower"]:
-            return LaplaceBall(value["reach"], value["reach_lower"], count)
-        case ["rate", "side", "sigma"] if isinstance(value["side"], Enum):
-            return SampledGaussianBall(value["rate"], value["sigma"], value["side"].value == "remove", count)
+    """The law in balls, as the law itself declares it; a law that declares none is refused."""
+    declared = law.ball(count)
+    if declared is not None:
+        return declared
     raise Unanswerable(
-        f"{type(law).__name__} has no form in ball arithmetic; "
+        f"{type(law).__name__} has no form in ball arithmetic (Law.ball); "
         "ask epsilon_interval or delta_interval, which certify it in floating point"
     )

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dptally.accounting.certified.proof_losses import Ball, BallLoss, ends, flint, working
 from dptally.checks import Floats
 from dptally.errors import Unanswerable
 from dptally.law import Composition
+from dptally.laws.ball.losses import Ball, BallLoss, ends, flint, working
 
 __all__ = ["Contour"]
 

@@ -1,0 +1,1 @@
+"""Rare large losses, counted by the size of the largest."""

@@ -1,0 +1,302 @@
+r"""Rare large losses ("big jumps"): cut the law softly at several sizes of loss and give every size its own tilt.
+
+Where one or a few rare losses carry delta no single tilt is good: the tilted law has several modes, one of them nearly
+an atom (no jump at all). Cut every law that can be cut at sizes x_0 < x_1 < ... < x_F by smooth edges; with
+W_j the law below x_j, as measures,
+
+    law^n = W_0^n + sum over j of (W_j^n - W_{j-1}^n) + (the rest: at least one loss above x_F),
+
+all terms nonnegative, and delta(eps) is the sum of what they contribute. The term W_j^n - W_{j-1}^n (the largest loss
+is of size j) is a contour sum of its own tilt; its transform falls as fast as that of the losses between the two edges,
+which are smooth. A loss beyond x_F decides alone: its share is P - e^eps Q. The last term, W_0^n, is either
+negligible by Chernoff's bound or a sum of many small losses, for which the plain contour is made.
+Derivations: docs/certificates.md, "Soft edges".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dptally.accounting.certified.big_jump.contour import AROUND, MOST_WORK, JumpTerm, contour, difference, finite
+from dptally.accounting.certified.big_jump.decisive import Far, Rest
+from dptally.accounting.certified.bounds import LogBounds
+from dptally.accounting.certified.contour.inversion import (
+    Inversion,
+    Losses,
+    added,
+    alias_period,
+    invert,
+    log_chernoff,
+    merged,
+    tabulate_at,
+)
+from dptally.law import Composition
+from dptally.law.characteristic import Edge, MomentTable, Transformable
+from dptally.law.law import Floats
+from dptally.numerics.logspace import log_sum
+from dptally.numerics.rounding import EPS
+
+__all__ = ["JumpSum", "applies", "for_delta", "for_epsilon"]
+
+_NEGLIGIBLE = 20.0  # nats below delta at which a term is bounded instead of computed
+_FIRST, _NEXT = 5.0, 7.0  # ratios of the sizes at which the law is cut
+_MOST_CUTS = 8
+_SLACK = 1.0  # nats by which Chernoff's bound nearly always exceeds delta
+_FAR_RHO, _FAR_DEPTH = 25.0, 8.0  # the edge of the losses that decide alone: how sharp, and how far beyond them
+_NEAR = 0.75  # a plan for one eps will do down to this share of it
+_MARGIN = 1.1  # they decide alone for every eps up to this many times the estimated one
+_SHARP = 1e-8  # relative width at which the plain contour below an edge will do
+_MOST_TERMS = 3000  # of the plain contour below an edge; with more another cut is better
+
+
+@dataclass(frozen=True, slots=True)
+class JumpSum:
+    """The computed terms and the bounds of the others; answers like an :class:`Inversion`."""
+
+    computed: tuple[Inversion, ...]
+    bounded: tuple[MomentTable, ...]
+    far: Far
+    saddle: float
+
+    def estimate(self, epsilon: float) -> float:
+        """log delta(eps), not a bound."""
+        return log_sum([found.estimate(epsilon) for found in self.computed] + [self.far.log_share(epsilon)[0]])
+
+    def log_delta(self, epsilon: float) -> LogBounds:
+        answers = [found.log_delta(epsilon) for found in self.computed]
+        far_low, far_high = self.far.log_share(epsilon)
+        lower = log_sum([low for low, _, _ in answers] + [far_low])
+        bounds = [float(log_chernoff(table, epsilon).min()) for table in self.bounded]
+        upper = log_sum([high for _, high, _ in answers] + bounds + [far_high])
+        slack = 8 * EPS * (4 + abs(lower)) if math.isfinite(lower) else 0.0
+        weights = [math.exp(min(0.0, high - upper)) for _, high, _ in answers]
+        rate = sum(w * r for w, (_, _, r) in zip(weights, answers, strict=True))
+        if math.isfinite(far_high):  # d/d eps of P - e^eps Q
+            rate += math.exp(min(1.0, self.far.log_q[1] + epsilon - upper))
+        return LogBounds(lower - slack, min(0.0, upper + 8 * EPS * (4 + abs(upper))), rate)
+
+
+def applies(composition: Composition) -> bool:
+    """Some law can be cut, and all have characteristic functions."""
+    edge = Edge(1.0, 10.0)
+    parts = composition.parts
+    return all(type(law).has_characteristic for law, _ in parts) and any(law.band(None, edge) for law, _ in parts)
+
+
+def for_delta(composition: Composition, log_delta: float, guess: float) -> Iterator[JumpSum]:
+    """Split sums near the eps where delta(eps) is about exp(log_delta), likely the best last; ``guess``: a bound of
+    that eps.
+    """
+    if not 0 < guess < math.inf:
+        return
+    least = _least(composition)
+    plan = _Plan(composition, guess, log_delta)
+    at = max(plan.likely(), least)
+    for _ in range(6):  # the first guess may be too large by far
+        if not 0 < at < _NEAR * plan.epsilon:
+            break
+        plan = _Plan(composition, at, log_delta)
+        at = max(plan.likely(), least)
+    for _ in range(4):
+        found = plan.build(at)
+        if found is None:
+            return
+        yield found
+        rate = found.log_delta(at)[2]
+        move = (found.estimate(at) - log_delta) / rate if rate > 0 else math.nan
+        # losses decide alone for somewhat larger eps, too
+        if not math.isfinite(move) or (-0.06 * at < move and at + move < 1.05 * plan.epsilon):
+            return
+        at = min(max(at + 1.02 * move, 0.2 * at), 3 * at + 5e3 * least)  # half of the drift is a small step, too
+        plan = _Plan(composition, at, log_delta)
+
+
+def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> Iterator[JumpSum]:
+    """Split sums near this eps; ``log_guess``: an upper bound of log delta(eps)."""
+    at = max(epsilon, _least(composition))
+    if not 0 < at < math.inf:
+        return
+    plans = [_Plan(composition, at, log_guess - 3.0)]
+    for _ in range(3):  # the first guess may be too large by far
+        size = plans[-1].log_size(at)
+        if not -math.inf < size < plans[-1].log_delta - _NEGLIGIBLE / 2:
+            break
+        plans.append(_Plan(composition, at, size))
+    for plan in reversed(plans):
+        found = plan.build(at)
+        if found is not None:
+            yield found
+            return
+
+
+def _least(composition: Composition) -> float:
+    """An eps of zero is answered by the split sum of one a little above, on the scale of the least losses, or of the
+    total variation where there are none.
+    """
+    drift = -composition.infimum
+    if math.isfinite(drift):
+        return 1e-4 * drift
+    profiles = [(n, float(law.log_profile(np.zeros(1))[1][0])) for law, n in composition.parts]
+    return 1e-2 * math.fsum(n * math.exp(log_delta) for n, log_delta in profiles)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """All that is below an edge, its table, and the term between this edge and the next lower one."""
+
+    whole: Losses
+    table: MomentTable | None  # None above the last edge where no loss decides alone
+    cut: JumpTerm | None  # None where no lower edge is needed, or none can be had
+
+    def log_size(self, epsilon: float) -> float:
+        """Chernoff's bound of the term, or of all below where that is less or there is no term; to steer by."""
+        tables = [self.table] if self.cut is None else [self.table, self.cut.table]
+        found = [float(log_chernoff(t, epsilon).min()) for t in tables if t is not None and len(t.theta)]
+        return min(found, default=-math.inf)
+
+
+class _Plan:
+    """Where to cut a composition for one eps and about one delta."""
+
+    def __init__(self, composition: Composition, epsilon: float, log_delta: float) -> None:
+        self.composition, self.epsilon, self.log_delta = composition, epsilon, log_delta
+        self.rest = Rest.of(composition, epsilon)
+        self.far = Far.of(composition, self.rest, self._top())
+        self._made: list[_Layer] = []
+        self._making = self._make()
+
+    def layers(self) -> Iterator[_Layer]:
+        """From the largest size down, made when asked for; the last one is negligible, or no smaller can be had."""
+        yield from self._made
+        for layer in self._making:
+            self._made.append(layer)
+            yield layer
+
+    def _make(self) -> Iterator[_Layer]:
+        least = self.rest.least
+        widest = self.epsilon - (least if math.isfinite(least) else 0.0)
+        drift = self.composition.infimum
+        scale = max(self.epsilon, 1e-5 * widest if math.isinf(drift) else 1e-3 * (self.epsilon - drift))
+        least_tilt, most_tilt = 0.05 / widest, max(60.0, -4 * self.log_delta) / scale
+        number = math.ceil(6 * math.log(most_tilt / least_tilt))
+        if number < 2:
+            return  # the losses drift further than any jump reaches
+        theta = np.geomspace(least_tilt, most_tilt, min(64, number))
+        high, size = self._top(), widest / _FIRST
+        whole: Losses = [] if high is None else self._below(high)
+        table = None if high is None else finite(tabulate_at(whole, theta))
+        for _ in range(_MOST_CUTS):
+            if table is not None and (not len(table.theta) or self._negligible(table, _NEAR * self.epsilon)):
+                yield _Layer(whole, table, None)
+                return
+            low = Edge(size, self._rho())
+            light = self._below(low)
+            tables = [law.moment_table(theta) for law, _ in light]
+            yield _Layer(whole, table, self._term(light, tables, low, high, theta))
+            whole, table = light, finite(added(light, theta, tables))
+            high, size = low, size / _NEXT
+
+    def _negligible(self, table: MomentTable, epsilon: float) -> bool:
+        return float(log_chernoff(table, epsilon).min(initial=math.inf)) < self.log_delta - _NEGLIGIBLE
+
+    def likely(self) -> float:
+        """Where Chernoff's bounds of all terms, less what they exceed delta by at the least, take the target."""
+        low, high = 0.0, self.epsilon
+        for _ in range(25):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.log_size(middle) > self.log_delta else (low, middle)
+        return high
+
+    def log_size(self, epsilon: float) -> float:
+        """About log delta: Chernoff's bounds of all terms, less what they exceed delta by at the least."""
+        sizes = [layer.log_size(epsilon) - _SLACK for layer in self.layers()]
+        return log_sum(sizes if self.far is None else [*sizes, self.far.log_least(epsilon)])
+
+    def build(self, epsilon: float) -> JumpSum | None:
+        """Contours for the terms that matter at this eps, the plan's or one near it."""
+        if self.far is None:
+            return None
+        computed: list[Inversion] = []
+        bounded: list[MomentTable] = []
+        for layer in self.layers():
+            if layer.table is not None:
+                if not len(layer.table.theta):
+                    return None
+                if self._negligible(layer.table, epsilon):
+                    return self._sum(computed, [*bounded, layer.table], epsilon)
+                found = self._whole(layer.whole, layer.table, epsilon)
+                if found is not None:
+                    return self._sum([*computed, found], bounded, epsilon)
+            if layer.cut is None:
+                return None
+            if self._negligible(layer.cut.table, epsilon):
+                bounded.append(layer.cut.table)
+                continue
+            built = contour(layer.cut, epsilon, self.log_delta)
+            if built is None:
+                return None
+            computed.append(built)
+        return None
+
+    def _sum(self, computed: list[Inversion], bounded: list[MomentTable], epsilon: float) -> JumpSum | None:
+        if self.far is None or not (computed or self.far.parts):
+            return None
+        return JumpSum(tuple(computed), tuple(bounded), self.far, epsilon)
+
+    def _rho(self) -> float:
+        """So sharp that of the bulk, at losses near the least, less than e^-36 delta counts as a jump."""
+        return math.sqrt(2 * (36.0 + math.log(self.composition.steps) - min(0.0, self.log_delta)))
+
+    def _top(self) -> Edge | None:
+        """The edge beyond which a loss decides alone, whatever the others are, or nearly so; None where the others are
+        unbounded, or have less than all of their mass, under P or under Q, at finite losses: P and Q of such a loss
+        would not be what they are by itself.
+        """
+        least = self.rest.least
+        if not math.isfinite(least) or not all(law.has_all_mass for law, _ in self.composition.parts):
+            return None
+        rho = max(_FAR_RHO, self._rho() + 10.0)
+        lost = [-law.infimum for law, _ in self.composition.parts if math.isfinite(law.infimum)]
+        own = max(lost, default=0.0) if self.rest.log_rare > -math.inf else 0.0  # of the large loss itself
+        return Edge((_MARGIN * self.epsilon - least + own) / (1 - _FAR_DEPTH / rho), rho, both=False)
+
+    def _below(self, edge: Edge) -> Losses:
+        return [(law.band(None, edge) or law, n) for law, n in self.composition.parts]
+
+    def _whole(self, parts: Losses, table: MomentTable, epsilon: float) -> Inversion | None:
+        """The plain contour of the losses below an edge."""
+        bound = log_chernoff(table, epsilon)
+        theta = float(table.theta[int(np.argmin(bound))])
+        fine = tabulate_at(parts, theta * AROUND)
+        if not np.isfinite(fine.moment).all():
+            return None
+        best = int(np.argmin(log_chernoff(fine, epsilon)))
+        row = MomentTable(*(getattr(fine, name)[[best]] for name in ("theta", "moment", "error", "first", "second")))
+        tilts = merged(table, fine)
+        theta, spread = float(row.theta[0]), float(row.second[0] + row.theta[0] ** -2)
+        log_size = -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread)
+        period = alias_period(tilts, theta, float(row.moment[0]), epsilon, log_size)
+        if not math.isfinite(period):
+            return None
+        last = np.array([_MOST_TERMS * 2 * math.pi / period])
+        if sum(n * float(law.log_decay(theta, last)[0]) for law, n in parts) - math.log(last[0]) > log_size - 24.0:
+            return None  # it would take too many terms
+        found = invert(parts, tilts, row, epsilon, most_work=MOST_WORK // 8)
+        if found is None:
+            return None
+        low, high, _ = found.log_delta(epsilon)
+        return found if high - low < _SHARP else None  # where the tilt suits rare jumps but they do not carry delta
+
+    def _term(
+        self, light: Losses, tables: list[MomentTable], low: Edge, high: Edge | None, theta: Floats
+    ) -> JumpTerm | None:
+        heavy: list[tuple[Transformable, int] | None] = []
+        for law, n in self.composition.parts:
+            band = law.band(low, high)
+            heavy.append(None if band is None else (band, n))
+        table = difference(light, tables, heavy, theta)
+        return JumpTerm(light, heavy, low, table) if len(table.theta) else None

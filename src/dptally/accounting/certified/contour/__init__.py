@@ -1,0 +1,1 @@
+"""Contours: delta as a trapezoid sum through a saddle point of the loss."""

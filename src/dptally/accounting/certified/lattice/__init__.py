@@ -1,0 +1,1 @@
+"""Lattices: losses moved onto points, up and down, and convolved."""

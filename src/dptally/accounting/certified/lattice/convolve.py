@@ -1,0 +1,468 @@
+"""Tilted convolution powers of lattice measures, with a bound on everything that floats and the finite window
+do.
+
+One term is the part of a composed measure in which exactly ``jumps`` of the losses come from the heavy
+pieces: the coefficient of z^jumps in prod_j (light_j + z heavy_j)^count_j. With no cut there is one term and
+no heavy piece. Each term has its own tilt, so that everything is relative to its own exp(K - theta eps).
+docs/certificates-lattice.md, sections 5 and 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dptally.accounting.certified.lattice.measure import Spread, profile_at_nodes, profile_error
+from dptally.numerics.rounding import EPS, Floats
+
+__all__ = ["Factor", "Term", "convolve", "log_payoff_peak"]
+
+Complexes = NDArray[np.complex128]
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """``count`` copies of one lattice measure, cut into light (index < cut) and heavy pieces."""
+
+    spread: Spread
+    count: int
+    cut: int
+
+    @classmethod
+    def whole(cls, spread: Spread, count: int) -> Factor:
+        return cls(spread, count, len(spread.masses))
+
+    @property
+    def has_heavy(self) -> bool:
+        return self.cut < len(self.spread.masses)
+
+    def pieces(self) -> tuple[Piece, Piece | None]:
+        masses, spread = self.spread.masses, self.spread
+        heavy = Piece(masses[self.cut :], self.cut, spread.step, spread.tilt) if self.has_heavy else None
+        return Piece(masses[: self.cut], 0, spread.step, spread.tilt), heavy
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Masses ``masses[j] exp(-tilt step (first + j))`` at index first + j."""
+
+    masses: Floats
+    first: int
+    step: float
+    tilt: float
+
+    def tilted(self, theta: float) -> tuple[Floats, float, float]:
+        """(masses times exp(theta x) scaled to sum 1, log of that sum, relative error of each and of the
+        sum)."""
+        present = np.flatnonzero(self.masses > 0)
+        out = np.zeros(len(self.masses))
+        if not present.size:
+            return out, -math.inf, 0.0
+        move = (theta - self.tilt) * self.step
+        exponents = np.log(self.masses[present]) + move * (self.first + present)
+        top = float(exponents.max())
+        weights = np.exp(exponents - top)
+        total = float(weights.sum())
+        out[present] = weights / total
+        last = self.first + float(present[-1])
+        logs = float(np.max(np.abs(exponents)))
+        error = EPS * (16.0 + 2.0 * abs(move) * last + 2.0 * logs + abs(top) + math.log2(len(present) + 1.0))
+        return out, top + math.log(total), error
+
+    def log_moments(self, tilts: Floats) -> list[float]:
+        """An upper bound of log sum of mass exp(s x) for each s of ``tilts``; errors as in :meth:`tilted`."""
+        present = np.flatnonzero(self.masses > 0)
+        if not present.size:
+            return [-math.inf] * len(tilts)
+        logs = np.log(self.masses[present])
+        index = (self.first + present).astype(np.float64)
+        bounds = []
+        for s in tilts:
+            move = (float(s) - self.tilt) * self.step
+            exponents = logs + move * index
+            top, bottom = float(exponents.max()), float(exponents.min())
+            exponents -= top
+            value = top + math.log(float(np.exp(exponents, out=exponents).sum()))
+            ulps = 2.0 * abs(move) * float(index[-1]) + 2.0 * max(abs(top), abs(bottom)) + abs(top)
+            bounds.append(value + EPS * (16.0 + ulps + math.log2(len(present) + 1.0) + 4 * abs(value)))
+        return bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """delta(eps) = exp(log_mass - theta eps) G(eps) with G(x_i) = ``node_values`` -/+ ``error`` at x_i = step
+    (start + i).
+
+    ``slack`` is a relative error on top (masses, tilts, sums). Positions are relative to the sum of the
+    offsets.
+    """
+
+    theta: float
+    log_mass: float
+    step: float
+    start: int
+    node_values: Floats
+    error: float
+    slack: float
+    size: int  # nodes of the transform
+    cut: float  # what the end of the window adds to ``error``: this times exp(-theta (end - eps))
+    values: Floats | None  # the tilted masses themselves, each within ``value_error``, where they were asked for
+    value_error: float
+
+    def log_bump(self, epsilon: float, variance: float) -> float:
+        """An upper bound of log E[exp(-d^2 / (2 variance) - d / 2)], d = L - eps, of this term (section
+        7)."""
+        scale = self.log_mass - self.theta * epsilon
+        pull = self.theta + 0.5
+        most = 0.5 * variance * pull * pull  # log of the largest exp(-theta d) bump(d)
+        reach = 9.0 * math.sqrt(variance) + 2.0 * variance * pull
+        first, last = math.floor((epsilon - reach) / self.step), math.ceil((epsilon + reach) / self.step)
+        if self.values is None or first < self.start or last >= self.start + len(self.values):
+            return scale + most + self.slack
+        index = np.arange(first, last + 1)
+        d = self.step * index - epsilon
+        weights = np.exp(-d * d / (2 * variance) - pull * d)
+        near = float((self.values[index - self.start] * weights).sum()) + self.value_error * float(weights.sum())
+        far = math.exp(pull * reach - reach * reach / (2 * variance))  # beyond the reach, all of the mass
+        error = self._error(self.start + len(self.values) - 1 - last)
+        return scale + math.log(max(near, 0.0) + far + error * math.exp(most)) + self.slack + 1e-9
+
+    def _error(self, nodes: int) -> float:
+        """The absolute error where that many nodes lie between eps and the end of the window."""
+        return self.error + self.cut * math.exp(-self.theta * self.step * nodes)
+
+    def bounds(self, epsilon: float) -> tuple[float, float, float]:
+        """(G lower, G upper, log scale): delta lies between exp(log scale) times the two; wide outside the
+        window."""
+        scale = self.log_mass - self.theta * epsilon
+        place = epsilon / self.step - self.start
+        i = math.floor(place)
+        peak = math.exp(log_payoff_peak(self.theta))
+        if not 0 <= i < len(self.node_values) - 1:
+            return 0.0, peak * (1 + self.slack), scale
+        inside = min(max(epsilon - self.step * (self.start + i), 0.0), self.step)
+        part = math.expm1(inside) / math.expm1(self.step)
+        value = math.exp(self.theta * inside) * (
+            (1 - part) * float(self.node_values[i])
+            + part * math.exp(-self.theta * self.step) * float(self.node_values[i + 1])
+        )
+        rounding = self.slack + EPS * (16 + 4 * self.theta * self.step)
+        error = self._error(len(self.node_values) - 2 - i)
+        low, high = (
+            value * (1 - math.copysign(rounding, value)) - error,
+            value * (1 + rounding) + error,
+        )
+        if math.isnan(value):
+            return 0.0, peak * (1 + self.slack), scale
+        return max(0.0, low), min(max(high, 0.0), peak * (1 + self.slack)), scale
+
+
+def log_payoff_peak(theta: float) -> float:
+    """log of the largest exp(-theta x)(1 - exp(-x)): theta log theta - (1 + theta) log(1 + theta), rounded
+    up."""
+    value = -theta * math.log1p(1 / theta) - math.log1p(theta)
+    return value + 8 * EPS * abs(value)
+
+
+def convolve(
+    factors: Sequence[Factor],
+    jumps: int,
+    theta: float,
+    epsilon: tuple[float, float],
+    tilts: Floats,
+    most: int,
+    limit: int,
+    *,
+    keep: bool = False,
+) -> Term | None:
+    """The term with ``jumps`` heavy losses, tilted by theta, good for any eps in the given range (relative
+    positions).
+
+    ``tilts``: where moments may be taken to bound what lies outside the window. None if no such term exists
+    or the window, of ``most`` nodes or what the range needs, would be of more than ``limit``.
+    """
+    step = factors[0].spread.step
+    pieces = [factor.pieces() for factor in factors]
+    tilted = [(light.tilted(theta), heavy.tilted(theta) if heavy else None) for light, heavy in pieces]
+    counts = [factor.count for factor in factors]
+    weights = _Weights.of([t[0][1] for t in tilted], [t[1][1] if t[1] else -math.inf for t in tilted], counts, jumps)
+    if weights is None:
+        return None
+    window = _window(factors, pieces, jumps, theta, weights.log_mass, epsilon, tilts, most)
+    start, size, outside = window
+    if size > limit:
+        return None
+    gamma = EPS * (4 * math.log2(size) + 4)  # error of one transform, relative to the sum of the inputs (section 5)
+    total = _coefficient(factors, tilted, weights, jumps, size, gamma)
+    values = np.fft.irfft(total.value, size)
+    values = np.roll(values, -(start % size))
+    peak = math.exp(log_payoff_peak(theta))
+    forward, cut = _payoff_weighted(total.error, size, step, theta)
+    backward = gamma * _backward(total.value, values, size, step, theta, peak)
+    # the profile is wanted from the smallest eps on: what lies further left has no part in it
+    skip = min(max(math.floor(epsilon[0] / step) - 2 - start, 0), size - 2)
+    with np.errstate(under="ignore"):
+        nodes = profile_at_nodes(values[skip:], step, theta)
+    summing = profile_error(size, step, theta)
+    negative = float(np.maximum(-values, 0.0).sum()) * peak
+    relative = max(
+        max(t[0][2], t[1][2] if t[1] else 0.0) + f.spread.mass_error for t, f in zip(tilted, factors, strict=True)
+    )
+    scale = weights.size + abs(weights.log_mass) + 8 + theta * step * (abs(start) + size)
+    slack = 2 * (sum(counts) * relative + 4 * EPS * scale + summing)
+    error = forward + backward + outside * peak + 2 * summing * negative + 1e-290  # (the last: underflow)
+    # one mass alone: errors of all frequencies add up, and whatever lies outside may have been folded onto it
+    alone = 2 * float(total.error.sum()) / size + gamma * 2 * float(total.size.sum()) / size + outside
+    return Term(
+        theta,
+        weights.log_mass,
+        step,
+        start + skip,
+        nodes,
+        error * (1 + 1e-9),
+        slack,
+        size,
+        cut * (1 + 1e-9),
+        values[skip:] if keep else None,
+        alone,
+    )
+
+
+# -- the coefficient of z^jumps --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """Scalars of one term: shares r_j = heavy_j / light_j over their largest, and the total tilted mass."""
+
+    ratio: tuple[float, ...]
+    whole: float  # coefficient of z^jumps in prod (1 + z r_j)^count_j, the scale that makes the term's mass 1
+    log_mass: float
+    size: float  # of what was added up to log_mass
+
+    @classmethod
+    def of(cls, light: list[float], heavy: list[float], counts: list[int], jumps: int) -> _Weights | None:
+        if any(value == -math.inf for value in light):
+            return None
+        logs = [h - m for h, m in zip(heavy, light, strict=True)]
+        top = max(logs)
+        if jumps and top == -math.inf:
+            return None
+        ratio = tuple(math.exp(value - top) if value > -math.inf else 0.0 for value in logs)
+        series = [1.0] + [0.0] * jumps
+        for r, count in zip(ratio, counts, strict=True):
+            own = [math.comb(count, i) * r**i if i <= count else 0.0 for i in range(jumps + 1)]
+            series = [sum(series[i] * own[k - i] for i in range(k + 1)) for k in range(jumps + 1)]
+        if not series[jumps] > 0:
+            return None
+        base = math.fsum(count * value for count, value in zip(counts, light, strict=True))
+        size = sum(count * abs(value) for count, value in zip(counts, light, strict=True))
+        if not jumps:
+            return cls(ratio, series[0], base + math.log(series[0]), size)
+        size += jumps * (abs(top) + 750.0)  # the shares r_j are exponentials of numbers up to 745
+        return cls(ratio, series[jumps], base + jumps * top + math.log(series[jumps]), size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ball:
+    """Complex values with a bound of their size and of their error, elementwise."""
+
+    value: Complexes
+    size: Floats
+    error: Floats
+
+    def __mul__(self, other: _Ball) -> _Ball:
+        size = self.size * other.size
+        return _Ball(
+            self.value * other.value,
+            size,
+            self.error * other.size + self.size * other.error + (3 * EPS) * size,
+        )
+
+    def __add__(self, other: _Ball) -> _Ball:
+        size = self.size + other.size
+        return _Ball(self.value + other.value, size, self.error + other.error + EPS * size)
+
+    def scaled(self, factor: float) -> _Ball:
+        return _Ball(self.value * factor, self.size * factor, self.error * factor + EPS * self.size * factor)
+
+    def power(self, count: int) -> _Ball:
+        """|x^n - y^n| <= n |x - y| max(|x|, |y|)^(n-1); binary powering adds 3 n units of rounding."""
+        if count == 1:
+            return self
+        if count == 0:
+            one = np.ones(len(self.size))
+            return _Ball(one.astype(np.complex128), one, np.zeros(len(one)))
+        with np.errstate(under="ignore", divide="ignore"):
+            value = _binary_power(self.value, count)
+            size = np.exp(count * np.log(self.size) * (1 - 8 * EPS)) * (1 + 8 * EPS)
+            error = size * np.minimum(2.0, count * (self.error / self.size + 4 * EPS))
+        return _Ball(value, size, error)
+
+
+def _binary_power(value: Complexes, count: int) -> Complexes:
+    result: Complexes | None = None
+    square = value
+    while True:
+        if count & 1:
+            result = square if result is None else result * square
+        count >>= 1
+        if not count:
+            assert result is not None
+            return result
+        square = square * square
+
+
+def _transform(weights: Floats, first: int, size: int, gamma: float) -> _Ball:
+    """Characteristic function of a sum-1 measure at the frequencies of the window; indices are folded into
+    it."""
+    shifted = first % size
+    n = len(weights)
+    rows = -(-(shifted + n) // size)
+    folded = np.zeros(rows * size)
+    folded[shifted : shifted + n] = weights
+    value = np.fft.rfft(folded.reshape(rows, size).sum(axis=0) if rows > 1 else folded)
+    error = np.full(len(value), gamma + rows * EPS)
+    return _Ball(value, np.abs(value) * (1 + 2 * EPS) + error, error)
+
+
+def _coefficient(
+    factors: Sequence[Factor],
+    tilted: Sequence[tuple[tuple[Floats, float, float], tuple[Floats, float, float] | None]],
+    weights: _Weights,
+    jumps: int,
+    size: int,
+    gamma: float,
+) -> _Ball:
+    """The transform of the term, scaled to total mass 1."""
+    series: list[_Ball | None] | None = None
+    for factor, (light, heavy), ratio in zip(factors, tilted, weights.ratio, strict=True):
+        base = _transform(light[0], 0, size, gamma)
+        own: list[_Ball | None] = [base.power(factor.count)]
+        if jumps:
+            jump = _transform(heavy[0], factor.cut, size, gamma) if heavy and ratio > 0 else None
+            for k in range(1, jumps + 1):
+                ways = math.comb(factor.count, k) * ratio**k if k <= factor.count else 0.0
+                own.append(base.power(factor.count - k) * jump.power(k).scaled(ways) if jump and ways > 0 else None)
+        series = own if series is None else _product(series, own)
+    assert series is not None
+    whole = series[jumps]
+    assert whole is not None
+    return whole.scaled(1 / weights.whole)
+
+
+def _product(a: list[_Ball | None], b: list[_Ball | None]) -> list[_Ball | None]:
+    out: list[_Ball | None] = []
+    for k in range(len(a)):
+        total: _Ball | None = None
+        for i in range(k + 1):
+            left, right = a[i], b[k - i]
+            if left is not None and right is not None:
+                both = left * right
+                total = both if total is None else total + both
+        out.append(total)
+    return out
+
+
+# -- the window ------------------------------------------------------------------------------------------
+
+
+def _window(
+    factors: Sequence[Factor],
+    pieces: Sequence[tuple[Piece, Piece | None]],
+    jumps: int,
+    theta: float,
+    log_mass: float,
+    epsilon: tuple[float, float],
+    tilts: Floats,
+    most: int,
+) -> tuple[int, int, float]:
+    """(first index, number of nodes, bound of the tilted mass outside as a share of the whole)."""
+    step = factors[0].spread.step
+    top = sum(f.count * (f.cut - 1) for f in factors)
+    if jumps:
+        top = sum(f.count * (len(f.spread.masses) - 1) for f in factors)
+    low = math.floor(epsilon[0] / step) - 2
+    high = math.ceil(epsilon[1] / step) + 2
+    first, last = min(0, low), max(top, high)
+    counts = [f.count for f in factors]
+
+    def log_shares(at: Floats) -> list[tuple[float, float]]:
+        """(tilt, log of the mass at that tilt over that at theta)."""
+        none = [-math.inf] * len(at)
+        lights = [light.log_moments(at) for light, _ in pieces]
+        heavies = [heavy.log_moments(at) if heavy and jumps else none for _, heavy in pieces]
+        shares = []
+        for i, s in enumerate(at):
+            weights = _Weights.of([m[i] for m in lights], [m[i] for m in heavies], counts, jumps)
+            if weights is None:  # underflow at an extreme tilt: no information
+                shares.append((float(s), math.inf))
+                continue
+            slack = 32 * EPS * (sum(counts) + weights.size + abs(weights.log_mass))
+            shares.append((float(s), weights.log_mass + slack - log_mass))
+        return shares
+
+    outside = 0.0
+    if last - first + 1 > 64:
+        nats = 36.0
+        above = tilts[tilts > theta][:12]
+        below = np.append(tilts[tilts < theta][-11:][::-1], 0.0)
+        right, left = log_shares(above), log_shares(below)
+        # tilted mass beyond x is at most exp(share(s) - (s - theta) x)
+        x_right = min(((share + nats) / (s - theta) for s, share in right), default=math.inf)
+        x_left = max((-(share + nats) / (theta - s) for s, share in left), default=-math.inf)
+        cut_right = min(last, max(math.ceil(x_right / step) if x_right < math.inf else last, high))
+        cut_left = max(first, min(math.floor(x_left / step) if x_left > -math.inf else first, low))
+        if cut_right - cut_left + 1 > most:  # keep what matters most: the side of eps
+            cut_right = min(cut_right, max(high, cut_left + most - 1))
+            cut_left = max(cut_left, min(low, cut_right - most + 1))
+        if cut_right < last:
+            outside += math.exp(
+                min(0.0, min((share - (s - theta) * step * cut_right for s, share in right), default=0.0))
+            )
+        if cut_left > first:
+            outside += math.exp(
+                min(0.0, min((share + (theta - s) * step * cut_left for s, share in left), default=0.0))
+            )
+        first, last = cut_left, cut_right
+    return first, _good_size(last - first + 1), outside
+
+
+def _good_size(n: int) -> int:
+    """The smallest even size >= n of the form 2^a 3^b 5^c with b + c <= 2: quick to transform."""
+    best = 1 << max(1, (n - 1).bit_length())
+    for odd in (3, 5, 9, 15, 25):
+        size = odd << max(1, (-(-n // odd) - 1).bit_length())
+        best = min(best, size) if size >= n else best
+    return best
+
+
+# -- errors of the transforms, as seen by the payoff -----------------------------------------------------
+
+
+def _payoff_weighted(error: Floats, size: int, step: float, theta: float) -> tuple[float, float]:
+    """(1/N) sum of error_k |payoff transform_k| over all N frequencies: that of the whole line, and what times
+    exp(-theta room) the end of the window adds, ``room`` beyond eps.
+
+    For psi_i = exp(-theta d_i)(1 - exp(-d_i)), d_i = x_i - eps > 0, over all nodes to the right, |transform|
+    <= step/|b| (1/|a| + 1) with a = 1 - exp(-(theta - iu) step), b the same with theta + 1; what lies beyond
+    the window takes away at most exp(-theta room) (1/|a| + 1/|b|) (section 5).
+    """
+    half = np.sin(np.pi * np.arange(len(error)) / size)
+    first = np.hypot(-math.expm1(-theta * step), 2 * math.exp(-0.5 * theta * step) * half)
+    second = np.hypot(-math.expm1(-(theta + 1) * step), 2 * math.exp(-0.5 * (theta + 1) * step) * half)
+    kernels = step / second * (1 / first + 1), 1 / first + 1 / second
+    return 2 * float((error * kernels[0]).sum()) / size, 2 * float((error * kernels[1]).sum()) / size
+
+
+def _backward(transform: Complexes, values: Floats, size: int, step: float, theta: float, peak: float) -> float:
+    """What an inverse transform of relative error 1 could do to the sum with the payoff: the smaller of a
+    maximum and a Euclidean norm bound."""
+    total = 1 / (step * theta * (1 + theta)) + peak  # sum of the payoff over the nodes
+    mean = 2 * float(np.abs(transform).sum()) / size
+    euclid = math.sqrt(float((values * values).sum())) * 1.01 + mean * 1e-3
+    return min(mean * total, euclid * math.sqrt(total * peak))

@@ -1,0 +1,373 @@
+"""The table of routes: which method bounds which plan, in the order in which they are asked.
+
+one step              the law's own certified profile                                            (closed.py)
+binomial sum          many copies of one loss with two values                                    (lattice/binomial.py)
+sum over all outcomes few steps of few values                                                   (lattice/enumeration.py)
+contour               smooth losses: one trapezoid sum through the saddle point                  (contour/inversion.py)
+Chernoff below the other direction (before the contour), total variation, near the largest loss  (plan.py)
+contour, swapped pair eps next to 0: the other direction of the same pair at -eps                (contour/swapped.py)
+big jumps             rare large losses: a contour for every size of loss                        (big_jump/plan.py)
+smoothed contour      different laws with point masses: a contour with a little noise            (contour/smoothed.py)
+lattice of deciding losses   few steps of one law                                                (lattice/decisive.py)
+tilted lattice        anything with a profile                                                    (lattice/bracket.py)
+basic composition, Chernoff  always
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dptally.accounting.certified import closed
+from dptally.accounting.certified.big_jump import plan as jumps
+from dptally.accounting.certified.bounds import (
+    NOTHING_KNOWN,
+    BoundedProfile,
+    Ends,
+    LogBounds,
+    LogTarget,
+    log_interval,
+)
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import smoothed as smoothing
+from dptally.accounting.certified.contour import swapped as reversal
+from dptally.accounting.certified.plan import Plan
+from dptally.accounting.certified.route import Route
+from dptally.numerics.rounding import down, up
+
+__all__ = ["ROUTES", "in_order"]
+
+_MANY = 16  # different laws
+_FEW_STEPS = 12  # with more, contours and lattices cost less than the list of all outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class AtOneEpsilon:
+    """Bounds that were made for one eps."""
+
+    at: float
+    lower: float
+    upper: float
+
+    @property
+    def saddle(self) -> float:
+        return self.at
+
+    def estimate(self, epsilon: float) -> float:
+        return 0.5 * (self.lower + self.upper) if epsilon == self.at else math.nan
+
+    def log_delta(self, epsilon: float) -> LogBounds:
+        return LogBounds(self.lower, self.upper) if epsilon == self.at else NOTHING_KNOWN
+
+
+class _EndsOnly(Route):
+    """A route that finds ends of epsilon by itself, not through a bounded profile."""
+
+    def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
+        del plan, target
+        return iter(())
+
+
+class OneStep(_EndsOnly):
+    name = "closed form"
+    theorem = "the dominating pair's own profile"
+    sharp = math.inf
+
+    def applies(self, plan: Plan) -> bool:
+        return plan.steps == 1
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        yield AtOneEpsilon(epsilon, *closed.log_delta(plan.parts[0][0], epsilon))
+
+    def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
+        yield Ends(*closed.epsilon(plan.parts[0][0], target[:2]))
+
+
+class BinomialSum(_EndsOnly):
+    name = "binomial sum"
+    theorem = "positive terms of a binomial sum; Loader 2000 for the probabilities"
+    sharp = math.inf
+
+    def applies(self, plan: Plan) -> bool:
+        from dptally.accounting.certified.lattice import binomial
+
+        return len(plan.parts) == 1 and binomial.two_valued(plan.composition) is not None
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        from dptally.accounting.certified.lattice import binomial
+
+        found = binomial.log_delta(plan.composition, epsilon)
+        if found is not None:
+            yield AtOneEpsilon(epsilon, *found)
+
+    def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
+        from dptally.accounting.certified.lattice import binomial
+
+        if not target.low < 0:
+            yield Ends(0.0, 0.0)
+            return
+        found = binomial.epsilon(plan.composition, target.low)
+        if found is not None:
+            other = found if target.high == target.low else binomial.epsilon(plan.composition, target.high)
+            yield Ends(0.0 if other is None else min(found[0], other[0]), found[1])
+
+
+class Enumeration(_EndsOnly):
+    name = "sum over all outcomes"
+    theorem = "every sum of losses with its probability, rounded outwards (lattice/enumeration.py)"
+    sharp = 1e-9
+
+    def applies(self, plan: Plan) -> bool:
+        return plan.steps <= _FEW_STEPS and plan.enumerated is not None
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        if plan.enumerated is not None:
+            yield AtOneEpsilon(epsilon, *closed.log_delta(plan.enumerated, epsilon))
+
+    def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
+        if plan.enumerated is not None:
+            yield Ends(*closed.epsilon(plan.enumerated, target[:2]))
+
+
+class Contour(Route):
+    name = "inversion"
+    theorem = "Poisson summation: the trapezoid sum bounds the inversion integral (docs/certificates.md, section 1)"
+    sharp = 1e-9
+
+    def applies(self, plan: Plan) -> bool:
+        return plan.transformable
+
+    def _budget(self, plan: Plan) -> int:
+        """How much work one plain contour is worth: less where rare large losses can be counted apart."""
+        if not plan.cuttable:
+            return inversion.MOST_WORK
+        return min(inversion.MOST_WORK, inversion.MOST_WORK // 10 * len(plan.parts))
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        found = inversion.for_epsilon(plan.composition, epsilon, self._budget(plan))
+        if found is not None:
+            yield found
+
+    def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
+        found = inversion.for_delta(plan.composition, target.low, self._budget(plan))
+        if found is not None:
+            yield found
+
+
+class TotalVariation(_EndsOnly):
+    name = "delta exceeds the total variation"
+    theorem = "total variation is subadditive; Pinsker's inequality (docs/certificates.md, early exits)"
+    sharp = 0.0
+
+    def applies(self, plan: Plan) -> bool:
+        del plan
+        return True
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        del plan, epsilon
+        return iter(())
+
+    def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
+        if plan.log_total_variation() <= target.low:
+            yield Ends(0.0, 0.0)
+
+
+class NearSupremum(_EndsOnly):
+    name = "the largest possible loss"
+    theorem = "all steps lose nearly the most they can (docs/certificates.md, early exits)"
+    sharp = 1e-9
+
+    def applies(self, plan: Plan) -> bool:
+        return plan.supremum.lower > 0 and plan.supremum.upper < math.inf
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        del plan, epsilon
+        return iter(())
+
+    def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
+        yield Ends(plan.near_the_supremum(target.high), plan.supremum.upper)
+
+
+class Chernoff(_EndsOnly):
+    """Upper ends only: min over t of K(t) - t eps + log c(t), c(t) = t^t / (1 + t)^(1 + t)."""
+
+    name = "Chernoff"
+    theorem = "(1 - e^{-x})+ <= e^{t x} t^t / (1 + t)^{1 + t} for every t > 0"
+    sharp = 0.0
+
+    def applies(self, plan: Plan) -> bool:
+        del plan
+        return True
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        yield AtOneEpsilon(epsilon, -math.inf, plan.chernoff_log_delta(epsilon))
+
+    def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
+        yield Ends(0.0, plan.chernoff_epsilon(target.low))
+
+
+class StopBelow(Chernoff):
+    """Chernoff's bound early: a direction that it puts below the other one need not be sharp."""
+
+    def applies(self, plan: Plan) -> bool:
+        return plan.floor > 0 and plan.transformable
+
+
+class Vanishing(Chernoff):
+    """Chernoff's bound of delta where the contour failed: below the least double nothing else need be known."""
+
+    def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
+        del plan, target
+        return iter(())
+
+
+class SwappedPair(Route):
+    name = "inversion of the reverse"
+    theorem = "delta_PQ(eps) = e^eps delta_QP(-eps) - (e^eps - 1)"
+    sharp = 5e-7
+
+    def applies(self, plan: Plan) -> bool:
+        del plan
+        return True
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        return reversal.for_epsilon(plan.composition, epsilon)
+
+    def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
+        return reversal.for_delta(plan.composition, target.low)
+
+
+class BigJump(Route):
+    name = "inversion, split by jumps"
+    theorem = "the law is a sum of measures by the size of its largest loss (docs/certificates.md, section 6)"
+    sharp = 5e-7
+
+    def applies(self, plan: Plan) -> bool:
+        return plan.cuttable
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        return jumps.for_epsilon(plan.composition, epsilon, plan.chernoff_log_delta(epsilon))
+
+    def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
+        return jumps.for_delta(plan.composition, target.low, plan.chernoff_epsilon(target.low))
+
+
+class SmoothedContour(Route):
+    name = "smoothed inversion"
+    theorem = "a Gaussian loss added dominates, at a price that is bounded (docs/certificates-smoothing.md)"
+    sharp = 9e-7
+
+    def applies(self, plan: Plan) -> bool:
+        return smoothing.applies(plan.composition)
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        found = smoothing.for_epsilon(plan.composition, epsilon)
+        if found is not None:
+            yield found
+
+    def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
+        found = smoothing.for_delta(plan.composition, target.low)
+        if found is not None:
+            yield found
+
+
+class DecisiveLattice(Route):
+    name = "lattice of deciding losses"
+    theorem = "spreading a loss onto a lattice dominates; what it adds is bounded (lattice/decisive.py)"
+    sharp = 9e-7
+
+    def applies(self, plan: Plan) -> bool:
+        from dptally.accounting.certified.lattice import decisive as few_steps
+
+        return few_steps.applies(plan.composition)
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        from dptally.accounting.certified.lattice import decisive as few_steps
+
+        found = few_steps.for_epsilon(plan.composition, epsilon, plan.chernoff_log_delta(epsilon))
+        if found is not None:
+            yield found
+
+    def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
+        from dptally.accounting.certified.lattice import decisive as few_steps
+
+        found = few_steps.for_delta(plan.composition, target.low, plan.chernoff_epsilon(target.low))
+        if found is not None:
+            yield found
+
+
+class TiltedLattice(_EndsOnly):
+    name = "tilted lattice"
+    theorem = "two lattice measures whose profiles enclose the law's (docs/certificates-lattice.md)"
+    sharp = 9e-7
+
+    def applies(self, plan: Plan) -> bool:
+        del plan
+        return True
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        from dptally.accounting.certified.lattice import bracket as lattice
+
+        yield AtOneEpsilon(epsilon, *lattice.log_delta(plan.composition, epsilon))
+
+    def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
+        from dptally.accounting.certified.lattice import bracket as lattice
+
+        yield Ends(*lattice.epsilon(plan.composition, target[:2]))
+
+
+class BasicComposition(_EndsOnly):
+    """No plan is safer than one of its steps, and epsilons add up where each of the N steps gets delta / N.
+
+    One step j alone has delta_j(eps) = p_j + (its finite part), the whole plan no less: so the lower end compares the
+    whole delta with p_j and not with the plan's own mass at infinity, which is larger. For the upper end let
+    (P_j - e^{eps_j} Q_j)+ have mass delta_j, finite losses only; with M = min(P_1, e^{eps_1} Q_1) <= P_1,
+
+        P_1 P_2 - e^{eps_1 + eps_2} Q_1 Q_2 <= (P_1 - M) P_2 + M (P_2 - e^{eps_2} Q_2),
+
+    whose positive part is at most delta_1 + delta_2, since P_1 and P_2 have at most mass one.
+    """
+
+    name: ClassVar[str] = "basic composition"
+    theorem = "Dwork, Kenthapadi, McSherry, Mironov, Naor 2006, for measures of finite losses"
+    sharp = 0.0
+
+    def applies(self, plan: Plan) -> bool:
+        del plan
+        return True
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        del plan, epsilon
+        return iter(())
+
+    def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
+        alone = [0.0]
+        for law, _ in plan.parts:
+            most = target.delta - law.infinity_mass_interval.lower
+            if most > 0:
+                log_most = log_interval(up(most))[1]
+                alone.append(closed.epsilon(law, (log_most, log_most))[0])
+        share = down(target.low - up(math.log(plan.steps), 2), 2)
+        with np.errstate(all="ignore"):
+            parts = [up(n * closed.epsilon(law, (share, share))[1]) for law, n in plan.parts]
+        total = math.fsum(parts) if all(math.isfinite(part) for part in parts) else math.inf
+        yield Ends(max(alone), up(total, 2) if math.isfinite(total) else math.inf)
+
+
+_EARLY_EXITS: tuple[Route, ...] = (TotalVariation(), NearSupremum(), Vanishing())
+_FIRST: tuple[Route, ...] = (OneStep(), BinomialSum(), Enumeration(), StopBelow(), Contour())
+_CONTOURS: tuple[Route, ...] = (SwappedPair(), BigJump(), SmoothedContour())
+_LAST: tuple[Route, ...] = (DecisiveLattice(), TiltedLattice(), BasicComposition(), Chernoff())
+
+ROUTES: tuple[Route, ...] = (*_FIRST, *_EARLY_EXITS, *_CONTOURS, *_LAST)
+#: one look at each of many different laws takes as long as the smoothed contour: it comes first then
+_MANY_LAWS: tuple[Route, ...] = (*_FIRST, *_CONTOURS, *_EARLY_EXITS, *_LAST)
+
+
+def in_order(plan: Plan) -> tuple[Route, ...]:
+    """The routes in the order in which this plan asks them; all of them, whatever the order."""
+    return _MANY_LAWS if len(plan.parts) >= _MANY and not plan.cuttable else ROUTES

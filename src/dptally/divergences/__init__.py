@@ -1,0 +1,1 @@
+"""Divergences between distributions and the inequalities between them."""

@@ -1,0 +1,1 @@
+"""The concrete laws: for each family of losses all that accounting may ask of it."""

@@ -1,0 +1,1 @@
+"""The same laws in ball arithmetic, for proofs."""

@@ -1,0 +1,1 @@
+"""Losses of mechanisms that run on a random sample of the records."""

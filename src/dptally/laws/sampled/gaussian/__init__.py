@@ -1,0 +1,1 @@
+"""Gaussian noise on a Poisson sample, under both adjacencies."""

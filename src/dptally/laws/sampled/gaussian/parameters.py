@@ -1,0 +1,39 @@
+"""The declared parameters of Gaussian noise on a sample, exactly, and the doubles on either side of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from dptally.numerics.decimals import around, exact, log1p, sixty_digits
+from dptally.numerics.exact import between, root
+
+__all__ = ["Declared", "edge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The rate q, and mu^2 = 1/sigma^2, sigma the noise per unit of one record's contribution."""
+
+    rate: Fraction
+    variance: Fraction
+
+    def pessimistic(self) -> tuple[float, float]:
+        """(rate, sigma): more sampling and less noise tell more."""
+        return between(self.rate)[1], root(1 / self.variance)[0]
+
+    def optimistic(self) -> tuple[float, float]:
+        """(rate, sigma), rounded the other way; the rate stays positive."""
+        return between(self.rate)[0], root(1 / self.variance)[1]
+
+    def unrounded(self) -> bool:
+        """Whether both are doubles."""
+        return self.pessimistic() == self.optimistic()
+
+
+@lru_cache(maxsize=256)
+def edge(rate: float | Fraction) -> tuple[float, float]:
+    """The closest doubles around -log(1 - q), 0 < q < 1: the largest loss of absence."""
+    with sixty_digits():
+        return around(-log1p(-exact(rate)))

@@ -1,0 +1,112 @@
+"""Laws: every step that can end a walk early, by itself, against exact sums: total variation, near the largest loss,
+Chernoff, one step alone, basic composition. Plans have mass at infinity more often than not.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+
+import mpmath as mp
+import pytest
+
+import dptally as dp
+from dptally.accounting.certified.bounds import LogTarget
+from dptally.accounting.certified.plan import Plan
+from dptally.accounting.certified.routes import BasicComposition
+
+Atoms = list[tuple[mp.mpf, mp.mpf]]  # (loss, probability), finite losses only
+
+
+def guarantee(epsilon: float, delta: float, count: int) -> Atoms:
+    """The finite losses of ``count`` (epsilon, delta)-DP steps, exactly."""
+    e, stay = mp.mpf(epsilon), 1 - mp.mpf(delta)
+    truth = 1 / (1 + mp.exp(-e))
+    return [
+        ((2 * j - count) * e, stay**count * mp.binomial(count, j) * truth**j * (1 - truth) ** (count - j))
+        for j in range(count + 1)
+    ]
+
+
+def together(one: Atoms, other: Atoms) -> Atoms:
+    return [(a + b, p * q) for a, p in one for b, q in other]
+
+
+def finite_delta(atoms: Atoms, epsilon: mp.mpf) -> mp.mpf:
+    return mp.fsum(p * -mp.expm1(epsilon - loss) for loss, p in atoms if loss > epsilon)
+
+
+def smallest_epsilon(atoms: Atoms, target: mp.mpf) -> mp.mpf:
+    """The smallest eps >= 0 whose finite delta is at most the target: delta is linear in e^eps between atoms."""
+    if finite_delta(atoms, mp.mpf(0)) <= target:
+        return mp.mpf(0)
+    knots = sorted({loss for loss, _ in atoms if loss > 0})
+    above = next(x for x in knots if finite_delta(atoms, x) <= target)
+    beyond = [(loss, p) for loss, p in atoms if loss >= above]
+    mass, weight = mp.fsum(p for _, p in beyond), mp.fsum(p * mp.exp(-loss) for loss, p in beyond)
+    return mp.log((mass - target) / weight)
+
+
+def cases(number: int) -> list[tuple[dp.Mechanism, Atoms, mp.mpf]]:
+    """Plans of one or two kinds of step, their exact finite losses and their mass at infinity."""
+    draw = random.Random(20)
+    out = []
+    for _ in range(number):
+        kinds = []
+        for _ in range(draw.choice((1, 1, 2))):
+            epsilon = 10 ** draw.uniform(-6, 1.2)
+            delta = draw.choice((0.0, 10 ** draw.uniform(-12, -0.3)))
+            kinds.append((epsilon, delta, draw.randint(1, 9)))
+        plan = sum((n * dp.ApproxDP(e, d) for e, d, n in kinds[1:]), kinds[0][2] * dp.ApproxDP(*kinds[0][:2]))
+        with mp.workdps(60):
+            atoms = guarantee(*kinds[0])
+            for kind in kinds[1:]:
+                atoms = together(atoms, guarantee(*kind))
+            out.append((plan, atoms, 1 - mp.fsum(p for _, p in atoms)))
+    return out
+
+
+def test_total_variation_is_never_too_small() -> None:
+    close = 0
+    for plan, atoms, _ in cases(160):
+        with mp.workdps(60):
+            truth = mp.log(finite_delta(atoms, mp.mpf(0)))
+            bound = Plan(plan.directions()[0]).log_total_variation()
+            assert mp.mpf(bound) >= truth, plan
+            close += bound - float(truth) < 0.5
+    assert close > 20  # the bound is of use: it would be refuted if it were half as large
+
+
+def test_ends_of_the_exits_hold_and_so_do_answers() -> None:
+    draw = random.Random(21)
+    near, alone = 0, 0
+    for plan, atoms, mass in cases(160):
+        with mp.workdps(60):
+            whole = finite_delta(atoms, mp.mpf(0)) + mass
+            # between the mass at infinity and the total variation, next to both, and beyond
+            share = draw.choice((draw.random(), 10 ** draw.uniform(-8, 0), 1 + 10 ** draw.uniform(-6, -1)))
+            delta = float(mass + mp.mpf(share) * (whole - mass))
+            target = mp.mpf(delta) - mass
+            if not 0 < delta < 1 or target <= 0:
+                continue
+            truth = smallest_epsilon(atoms, target)
+            direction = Plan(plan.directions()[0])
+            log_target = float(mp.log(target))
+            low, high = log_target - 1e-12, log_target + 1e-12
+            below = direction.near_the_supremum(high)
+            assert mp.mpf(below) <= truth, plan
+            near += below > 0.9 * truth > 0
+            assert mp.mpf(direction.chernoff_epsilon(low)) >= truth, plan
+            (ends,) = BasicComposition().epsilon(direction, LogTarget(low, high, delta))
+            assert mp.mpf(ends.lower) <= truth <= mp.mpf(ends.upper), plan
+            alone += ends.lower > 0
+            box = plan.epsilon_interval(delta)
+            assert mp.mpf(box.lower) <= truth <= mp.mpf(box.upper), (plan, delta)
+    assert near > 5
+    assert alone > 5
+
+
+@pytest.mark.parametrize("plan", [3 * dp.Gaussian(1.0) + dp.ApproxDP(0.1, 0.5), 4 * dp.RandomizedResponse(0.9)])
+def test_delta_of_one_and_above_costs_nothing(plan: dp.Mechanism) -> None:
+    assert plan.epsilon_interval(1.0).upper == 0.0
+    assert math.isinf(plan.epsilon_interval(0.4).lower) == (plan.delta_interval(1e9).lower > 0.4)
