@@ -206,7 +206,7 @@ class Journal:
 def whose(body: str) -> str | None:
     """Whose spend a body is or settles, read from its beginning; None where it does not say."""
     found = _WHOSE.match(body)
-    return None if found is None else json.loads(found.group(1))  # type: ignore[no-any-return]
+    return None if found is None else str(json.loads(found.group(1)))
 
 
 def opening_buckets(terms: Terms) -> dict[str, str]:
@@ -272,7 +272,9 @@ _BUCKETED = Statement(
     )
 )
 _HERE = accounts.c.dataset == sa.bindparam("of_dataset"), accounts.c.holder == sa.bindparam("of_holder")
-_TOTALS = {name: sa.bindparam(name) for name in ("amounts", "cap", "spent", "failure_cap", "failure_spent")}
+_TOTALS: dict[str, Any] = {
+    name: sa.bindparam(name) for name in ("amounts", "cap", "spent", "failure_cap", "failure_spent")
+}
 _SPENT = Statement(sa.update(accounts).where(*_HERE).values(_TOTALS))  # an analyst's database role may write these
 _LIMITED = Statement(sa.update(accounts).where(*_HERE).values({**_TOTALS, "caps": sa.bindparam("caps")}))
 _KEY = Statement(
@@ -344,9 +346,8 @@ def find_keys(connection: sa.Connection, dataset: str, keys: Iterable[str]) -> d
     """The spends that hold these keys: key -> (body, hash)."""
     wanted, found = sorted(set(keys)), {}
     if len(wanted) == 1:
-        for key, body, digest in _KEY(connection, {"dataset": dataset, "key": wanted[0]}):
-            found[key] = (read_object(body), digest)
-        return found
+        one: Iterable[Any] = _KEY(connection, {"dataset": dataset, "key": wanted[0]})
+        return {key: (read_object(body), digest) for key, body, digest in one}
     for chunk in _chunks(wanted):
         for key, body, digest in _many(connection, _KEYS, _KEYS_OF_SQLITE, dataset, chunk):
             found[key] = (read_object(body), digest)
@@ -357,7 +358,7 @@ def settlements(connection: sa.Connection, dataset: str, numbers: Iterable[int])
     """How the spends of these numbers ended, those that have."""
     wanted, found = sorted(set(numbers)), {}
     if len(wanted) == 1:
-        rows = _ENDING(connection, {"dataset": dataset, "number": wanted[0]})
+        rows: Iterable[Any] = _ENDING(connection, {"dataset": dataset, "number": wanted[0]})
         return {number: read_object(body) for number, body in rows}
     for chunk in _chunks(wanted):
         for number, body in _many(connection, _SETTLED, _SETTLED_OF_SQLITE, dataset, chunk):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -117,7 +118,7 @@ class Ledger:
         try:
             ledger = cls(store, prepare(store, bool(create)), signing, watching)
             for one in ([] if known is None else [known]) + ([] if watching is None else watching.latest()):
-                store.read(lambda connection, one=one: check_head(connection, ledger._id, one))
+                store.read(partial(check_head, ledger=ledger._id, head=one))
         except BaseException:
             store.close()
             raise
@@ -507,7 +508,7 @@ class Ledger:
         if self._witness is None:
             return
         for chain in chains:
-            head = self._store.read(lambda connection, chain=chain: read_head(connection, self._id, chain))
+            head = self._store.read(partial(read_head, ledger=self._id, only=chain))
             self._witness.record(head if self._signer is None else self._signer.signed(head))
 
     def inclusion(self, dataset: str, number: int, head: Head | None = None) -> Inclusion:

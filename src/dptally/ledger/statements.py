@@ -30,4 +30,4 @@ class Statement:
             self._texts[dialect.name] = text
         if numbers:
             text = text.replace("(-1)", f"({','.join(str(int(n)) for n in numbers)})")
-        return connection.exec_driver_sql(text, values)  # type: ignore[arg-type]
+        return connection.exec_driver_sql(text, values)
