@@ -1,4 +1,5 @@
-# Two commands matter: `make demo` and `make test`. Each makes its own environment first.
+# Three commands matter: `make demo`, `make quick` while working, `make test` before a change is done. Each makes its own
+# environment first.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -6,12 +7,17 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # two test processes share two cores: more threads would only wait for each other
 export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: demo test lint types imports unit door clean
+.PHONY: demo quick test lint types imports unit door clean
 
 demo: $(VENV)/.user
 	$(BIN)/python -m dptally.cli.demo
 
 test: lint types imports unit
+
+# what a contributor runs after every change: about a minute on two cores. The families left out are in tests/conftest.py
+quick: $(VENV)/.dev
+	$(BIN)/ruff check --quiet src tests tools benchmarks papers
+	DPTALLY_QUICK=1 $(BIN)/pytest -n 2 --dist worksteal -m "not slow" tests
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests tools benchmarks papers
@@ -55,12 +61,35 @@ bench: .venv-bench/dptally/.ready
 bench-start:
 	$(PYTHON) benchmarks/bench_start.py $(BENCH)
 
+# other tools' own accountant tests against the drop-ins, and a real training run: docs/interop.md
+.PHONY: interop
+TOOLS := .venv-interop
+interop: $(TOOLS)/opacus/.ready $(TOOLS)/dp-accounting/.ready $(TOOLS)/others/.ready
+	$(TOOLS)/dp-accounting/bin/python benchmarks/interop/suites.py dp_accounting
+	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/suites.py opacus
+	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/opacus_training.py
+	$(TOOLS)/opacus/bin/python -W ignore -m pytest -q -p no:cacheprovider tests/interop
+	$(TOOLS)/others/bin/python -W ignore -m pytest -q -p no:cacheprovider tests/interop
+$(TOOLS)/opacus/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)/opacus
+	$(TOOLS)/opacus/bin/pip install --quiet 'torch>=2.6' # from PyPI it brings CUDA packages
+	$(TOOLS)/opacus/bin/pip install --quiet -e '.[cli,reports]' 'opacus>=1.6' hypothesis pytest
+	touch $@
+$(TOOLS)/dp-accounting/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)/dp-accounting
+	$(TOOLS)/dp-accounting/bin/pip install --quiet -e . 'dp-accounting>=0.6'
+	touch $@
+$(TOOLS)/others/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)/others
+	$(TOOLS)/others/bin/pip install --quiet -e '.[cli,reports]' pipeline-dp opendp 'flwr>=1.41' hypothesis pytest
+	touch $@
+
 # random plans against independent truths: `make soak SOAK='--plans 1000 --seed 7'`
 soak: $(VENV)/.dev
 	$(BIN)/python benchmarks/soak.py $(SOAK)
 	DPTALLY_SOAK=1 $(BIN)/pytest -n 0 -q tests/ledger
 
-# the founding papers, redone: build/papers/index.html
+# the founding papers reproduced: build/papers/index.html
 .PHONY: papers docs
 papers: $(VENV)/.user
 	$(BIN)/python papers/gallery.py

@@ -24,12 +24,15 @@ _HOME = {
     "Unanswerable": "errors",
     "CannotCalibrate": "errors",
     "MissingExtra": "errors",
+    "EngineFailed": "errors",
+    "RefusedExpression": "errors",
     "LedgerError": "errors",
     "BudgetExceeded": "errors",
     "CannotPrice": "errors",
     "UnknownDataset": "errors",
     "DatasetExists": "errors",
     "KeyReused": "errors",
+    "TermsMismatch": "errors",
     "NotReleasable": "errors",
     "ChainBroken": "errors",
     "RolledBack": "errors",
@@ -52,7 +55,16 @@ _HOME = {
     "sweep": "answers.sweep",
     # tools
     "calibrate": "calibration",
+    "inspect_loader": "release.loaders",
     "Ledger": "ledger",
+    # other tools, and the second opinion
+    "from_dp_accounting": "interop",
+    "from_opacus": "interop",
+    "check": "opinion",
+    "Verdict": "opinion",
+    "Table": "tables",
+    "Session": "tables",
+    "private": "tables",
 }
 _MODULES = (
     "accounting",
@@ -62,12 +74,15 @@ _MODULES = (
     "conversions",
     "divergences",
     "gdp",
+    "interop",
     "ledger",
     "meaning",
     "mechanisms",
     "noise",
+    "opinion",
     "release",
     "report",
+    "tables",
 )
 
 __all__ = ["__version__", *_HOME, *_MODULES]

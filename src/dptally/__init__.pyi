@@ -7,12 +7,15 @@ from dptally import calibration as calibration
 from dptally import conversions as conversions
 from dptally import divergences as divergences
 from dptally import gdp as gdp
+from dptally import interop as interop
 from dptally import ledger as ledger
 from dptally import meaning as meaning
 from dptally import mechanisms as mechanisms
 from dptally import noise as noise
+from dptally import opinion as opinion
 from dptally import release as release
 from dptally import report as report
+from dptally import tables as tables
 from dptally.answers.accountant import Accountant as Accountant
 from dptally.answers.compare import compare as compare
 from dptally.answers.convert import convert as convert
@@ -24,6 +27,7 @@ from dptally.errors import CannotPrice as CannotPrice
 from dptally.errors import ChainBroken as ChainBroken
 from dptally.errors import DatasetExists as DatasetExists
 from dptally.errors import DptallyError as DptallyError
+from dptally.errors import EngineFailed as EngineFailed
 from dptally.errors import InvalidArgument as InvalidArgument
 from dptally.errors import InvalidLaw as InvalidLaw
 from dptally.errors import InvalidType as InvalidType
@@ -32,11 +36,14 @@ from dptally.errors import LedgerError as LedgerError
 from dptally.errors import LedgerUnavailable as LedgerUnavailable
 from dptally.errors import MissingExtra as MissingExtra
 from dptally.errors import NotReleasable as NotReleasable
+from dptally.errors import RefusedExpression as RefusedExpression
 from dptally.errors import RolledBack as RolledBack
 from dptally.errors import SchemaTooNew as SchemaTooNew
 from dptally.errors import TermsMismatch as TermsMismatch
 from dptally.errors import Unanswerable as Unanswerable
 from dptally.errors import UnknownDataset as UnknownDataset
+from dptally.interop.events import from_dp_accounting as from_dp_accounting
+from dptally.interop.opacus_history import from_opacus as from_opacus
 from dptally.interval import Interval as Interval
 from dptally.interval import IntervalArray as IntervalArray
 from dptally.law.adjacency import ADD_REMOVE as ADD_REMOVE
@@ -55,14 +62,30 @@ from dptally.mechanisms.json import from_json as from_json
 from dptally.mechanisms.json import to_json as to_json
 from dptally.mechanisms.laplace import Laplace as Laplace
 from dptally.mechanisms.mechanism import Mechanism as Mechanism
+from dptally.mechanisms.mixture_of_gaussians import MixtureOfGaussians as MixtureOfGaussians
 from dptally.mechanisms.poisson_sampled import PoissonSampled as PoissonSampled
 from dptally.mechanisms.profile import Profile as Profile
 from dptally.mechanisms.pure_dp import PureDP as PureDP
 from dptally.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
 from dptally.mechanisms.registry import register as register
 from dptally.mechanisms.renyi_dp import RenyiDP as RenyiDP
-from dptally.mechanisms.training import dpsgd as dpsgd
+from dptally.mechanisms.sampling.balls_in_bins import BallsInBins as BallsInBins
+from dptally.mechanisms.sampling.cyclic import Cyclic as Cyclic
+from dptally.mechanisms.sampling.fixed_size import FixedSize as FixedSize
+from dptally.mechanisms.sampling.poisson import Poisson as Poisson
+from dptally.mechanisms.sampling.random_allocation import RandomAllocation as RandomAllocation
+from dptally.mechanisms.sampling.sampled import Sampled as Sampled
+from dptally.mechanisms.sampling.shuffled_batches import ShuffledBatches as ShuffledBatches
+from dptally.mechanisms.sampling.truncated_poisson import TruncatedPoisson as TruncatedPoisson
+from dptally.mechanisms.training_runs import dpsgd as dpsgd
+from dptally.mechanisms.training_runs import training as training
 from dptally.mechanisms.zcdp import ZCDP as ZCDP
+from dptally.opinion import Verdict as Verdict
+from dptally.opinion import check as check
+from dptally.release.loaders import inspect_loader as inspect_loader
+from dptally.tables import Session as Session
+from dptally.tables import Table as Table
+from dptally.tables import private as private
 
 __version__: str
 __all__: list[str]

@@ -2,11 +2,13 @@
 
 DptallyError
 ├── InvalidArgument (ValueError)      an argument is out of its domain; nothing was computed
-│   └── InvalidType (TypeError too)   an argument is of the wrong type or shape
+│   ├── InvalidType (TypeError too)   an argument is of the wrong type or shape
+│   └── RefusedExpression             a text in SQL holds what no private query may; says where and why
 ├── InvalidLaw (ValueError)           a law of a privacy loss contradicts itself; says where
 ├── Unanswerable (ValueError)         what is known does not answer the question; says the nearest one
 ├── CannotCalibrate (ValueError)      no parameter value meets the target
 ├── MissingExtra (ImportError)        an optional dependency is needed; says what to install
+├── EngineFailed                      a database did not answer; its own words are not repeated
 └── LedgerError                       the account could not be opened, read or debited
     ├── BudgetExceeded                a spend would pass the cap; nothing was debited
     ├── CannotPrice                   the budget's kind cannot pay for this mechanism; says which can
@@ -30,6 +32,7 @@ __all__ = [
     "ChainBroken",
     "DatasetExists",
     "DptallyError",
+    "EngineFailed",
     "InvalidArgument",
     "InvalidLaw",
     "InvalidType",
@@ -38,6 +41,7 @@ __all__ = [
     "LedgerUnavailable",
     "MissingExtra",
     "NotReleasable",
+    "RefusedExpression",
     "RolledBack",
     "SchemaTooNew",
     "TermsMismatch",
@@ -94,10 +98,35 @@ class CannotCalibrate(DptallyError, ValueError):
 class MissingExtra(DptallyError, ImportError):
     """An optional dependency is missing; the text says what to install."""
 
-    def __init__(self, package: str, extra: str) -> None:
+    def __init__(self, package: str, extra: str = "") -> None:
         self.package = package
         self.extra = extra
-        super().__init__(f"{package} is not installed; write: pip install 'dptally[{extra}]'")
+        wanted = f"'dptally[{extra}]'" if extra else package  # without an extra: the other tool itself
+        super().__init__(f"{package} is not installed; write: pip install {wanted}")
+
+
+class RefusedExpression(InvalidArgument):
+    """A text in SQL holds something outside the closed list. ``place`` counts characters from 0."""
+
+    def __init__(self, argument: str, text: str, place: int, reason: str) -> None:
+        self.text = text
+        self.place = place
+        self.reason = reason
+        DptallyError.__init__(self, f"{argument}, character {place + 1}: {reason}")
+        self.argument, self.requirement, self.value = argument, reason, text
+
+    def pointed(self) -> str:
+        """The text with a mark below the place."""
+        start = self.text.rfind("\n", 0, self.place) + 1
+        line = self.text[start:].split("\n", 1)[0]
+        return f"  {line}\n  {' ' * (self.place - start)}^"
+
+
+class EngineFailed(DptallyError):
+    """The database failed, was stopped or lost its connection. What it said may quote data and is dropped.
+
+    Nothing was released. A debit that was made stands, and the same key may be tried again without another.
+    """
 
 
 class LedgerError(DptallyError):

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from dptally.accounting import approximate, concentrated, optimal, renyi
 from dptally.accounting.citations import SOURCES, cited, unknown_tags
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.accounting.explain import facts
 from dptally.conversions import EDGES
 from dptally.law import Law
 from dptally.mechanisms import ApproxDP, Gaussian, Laplace, dpsgd
+from dptally.numerics.shown import shown_down, shown_up
 
 
 def all_laws(cls=Law):
@@ -45,7 +45,8 @@ def test_the_table_is_sound():
     assert len({source.key for source in SOURCES}) == len(SOURCES)
     for source in SOURCES:
         assert str(source.year) in str(source)
-        assert source.bibtex().startswith(f"@misc{{{source.key},")
+        assert source.bibtex().startswith(f"@{source.entry[0]}{{{source.key},")
+        assert "doi = {10." in source.bibtex() or not source.arxiv
     assert unknown_tags(["Nobody 1999, Thm. 1"]) == ("Nobody 1999",)
 
 

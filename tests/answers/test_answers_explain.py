@@ -42,7 +42,7 @@ def test_dict_and_bibtex():
     assert table["epsilon"]["upper"] == Gaussian(2.0).epsilon(1e-5)
     assert table["meaning"]["gaussian_mu"] == pytest.approx(0.5)
     assert table["parts"][0]["count"] == 1
-    assert "@misc{dong2022gaussian," in explanation.bibtex()
+    assert "@article{dong2022gaussian," in explanation.bibtex()
     assert "Gaussian DP with mu = 0.5" in str(explanation)
 
 

@@ -187,7 +187,7 @@ def test_risk(run: Run) -> None:
 
 def test_explain(run: Run) -> None:
     assert run("explain", PLAN, "--delta", "1e-5").out == f"{MECHANISM.explain(1e-5)}\n"
-    assert "@misc{" in run("explain", PLAN, "--delta", "1e-5", "--bibtex").out
+    assert "@article{" in run("explain", PLAN, "--delta", "1e-5", "--bibtex").out
     assert answer(run("explain", PLAN, "--delta", "1e-5", "--json"))["plan"] == repr(MECHANISM)
 
 

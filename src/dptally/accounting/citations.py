@@ -31,28 +31,67 @@ class Source:
         where = f"{self.venue}, {self.year}" + (f". arXiv:{self.arxiv}" if self.arxiv else "")
         return f"{self.authors}. {self.title}. {where}."
 
+    @property
+    def doi(self) -> str:
+        """The publisher's DOI where one is known here, else arXiv's, else empty."""
+        return _DOIS.get(self.tag) or (f"10.48550/arXiv.{self.arxiv}" if self.arxiv else "")
+
+    @property
+    def entry(self) -> tuple[str, str]:
+        """The BibTeX entry type, and the field that holds the venue."""
+        if re.search(r"Journal|Transactions|Annals|Monthly|Foundations and Trends", self.venue):
+            return "article", "journal"
+        return ("incollection" if "Springer" in self.venue else "inproceedings"), "booktitle"
+
     def bibtex(self) -> str:
-        """A BibTeX entry.
+        """A BibTeX entry of its real type.
 
         >>> print(SOURCES[0].bibtex())
-        @misc{mironov2017renyi,
+        @inproceedings{mironov2017renyi,
           author = {Ilya Mironov},
           title = {{Renyi Differential Privacy}},
-          howpublished = {IEEE Computer Security Foundations Symposium (CSF)},
+          booktitle = {IEEE Computer Security Foundations Symposium (CSF)},
           year = {2017},
-          note = {arXiv:1702.07476}
+          doi = {10.1109/CSF.2017.11},
+          eprint = {1702.07476},
+          archiveprefix = {arXiv}
         }
         """
+        kind, where = self.entry
         fields = [
-            f"  author = {{{self.authors}}}",
-            f"  title = {{{{{self.title}}}}}",
-            f"  howpublished = {{{self.venue}}}",
-            f"  year = {{{self.year}}}",
+            ("author", self.authors),
+            ("title", f"{{{self.title}}}"),
+            *self._place(where),
+            ("year", str(self.year)),
         ]
-        if self.arxiv:
-            fields.append(f"  note = {{arXiv:{self.arxiv}}}")
-        return f"@misc{{{self.key},\n" + ",\n".join(fields) + "\n}"
+        fields += [("doi", self.doi)] if self.doi else []
+        fields += [("eprint", self.arxiv), ("archiveprefix", "arXiv")] if self.arxiv else []
+        lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields)
+        return f"@{kind}{{{self.key},\n{lines}\n}}"
 
+    def _place(self, where: str) -> list[tuple[str, str]]:
+        """The venue; volume and number of a journal in fields of their own."""
+        match = re.fullmatch(r"(.+?) (\d+)\(([\d-]+)\)", self.venue)
+        if match is None:
+            return [(where, self.venue)]
+        return [(where, match[1]), ("volume", match[2]), ("number", match[3])]
+
+
+#: DOIs of publishers; a paper without one is found by arXiv's
+_DOIS = {
+    "Mironov 2017": "10.1109/CSF.2017.11",
+    "Dong, Roth, Su 2022": "10.1111/rssb.12454",
+    "Bun, Steinke 2016": "10.1007/978-3-662-53641-4_24",
+    "Dwork, McSherry, Nissim, Smith 2006": "10.1007/11681878_14",
+    "Dwork, Rothblum, Vadhan 2010": "10.1109/FOCS.2010.12",
+    "Dwork, Roth 2014": "10.1561/0400000042",
+    "Vadhan 2017": "10.1007/978-3-319-57048-8_7",
+    "Abadi et al. 2016": "10.1145/2976749.2978318",
+    "Ghosh, Roughgarden, Sundararajan 2009": "10.1145/1536414.1536464",
+    "Wasserman, Zhou 2010": "10.1198/jasa.2009.tm08651",
+    "van Erven, Harremoes 2014": "10.1109/TIT.2014.2320500",
+    "Tchen 1980": "10.1214/aop/1176994668",
+}
 
 SOURCES: tuple[Source, ...] = (
     Source(
@@ -136,7 +175,7 @@ SOURCES: tuple[Source, ...] = (
         "2210.09269",
     ),
     Source(
-        "ADP paper",
+        "Liu, Wang 2025",
         "Yifeng Liu and Zehua Wang",
         2025,
         "A Novel Approach to Differential Privacy with Alpha Divergence",
@@ -202,6 +241,14 @@ SOURCES: tuple[Source, ...] = (
         "Renyi Divergence and Kullback-Leibler Divergence",
         "IEEE Transactions on Information Theory 60(7)",
         "1206.2459",
+    ),
+    Source(
+        "Asoodeh et al. 2021",
+        "Shahab Asoodeh and Jiachun Liao and Flavio P. Calmon and Oliver Kosut and Lalitha Sankar",
+        2021,
+        "Three Variants of Differential Privacy: Lossless Conversion and Applications",
+        "IEEE Journal on Selected Areas in Information Theory 2(1)",
+        "2008.06529",
     ),
     Source(
         "Lorentz 1953",

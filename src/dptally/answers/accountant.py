@@ -13,7 +13,7 @@ from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.composed import MOST_COPIES, Composed
 from dptally.mechanisms.json import LONGEST, from_json, to_json
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.training import dpsgd
+from dptally.mechanisms.training_runs import dpsgd
 
 __all__ = ["Accountant"]
 
@@ -216,6 +216,18 @@ class Accountant:
 
     def delta(self, epsilon: float) -> float:
         return self.plan.delta(epsilon)
+
+    def log(self, delta: float) -> dict[str, float]:
+        """What a training log wants to know, flat: the row of a CSV file (``csv.DictWriter``), the scalars of
+        TensorBoard (``writer.add_scalar(tag, value, step)`` for each item), the argument of ``wandb.log``.
+
+        >>> sorted(Accountant().log(delta=1e-5))
+        ['privacy/delta', 'privacy/epsilon', 'privacy/epsilon_lower', 'privacy/steps']
+        """
+        box = self.epsilon_interval(delta)
+        steps = float(sum(count for _, count in self.history))
+        ends = {"privacy/epsilon": box.upper, "privacy/epsilon_lower": box.lower}
+        return {"privacy/steps": steps, **ends, "privacy/delta": float(delta)}
 
     @property
     def history(self) -> tuple[tuple[Mechanism, int], ...]:

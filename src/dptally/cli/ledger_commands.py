@@ -70,7 +70,7 @@ def _ledger_option(command: F) -> F:
     command = click.option(
         "--head",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="A head kept from earlier: a ledger that was rolled back is refused.",
+        help="A saved head; refuse a ledger that no longer contains it.",
     )(command)
     return click.option(
         "--ledger",
@@ -211,8 +211,8 @@ def create(
 @click.argument("dataset")
 @click.argument("plan")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--by", default="", help="Who asks.")
-@click.option("--why", default="", help="What for.")
+@click.option("--by", default="", help="Analyst.")
+@click.option("--why", default="", help="Purpose, kept in the history.")
 @click.option("--key", help="An idempotency key: a retry with the same key is not charged again.")
 @click.option("--label", "labels", multiple=True, help="A label (may be repeated).")
 @click.option("--partition", default="", help="A partition into disjoint parts, with --part.")

@@ -1,4 +1,4 @@
-"""Where plans come from: a text, a file (TOML or JSON), or the standard input."""
+"""Where plans come from: a text, a file (TOML or JSON, an opacus state), or the standard input."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import click
 from dptally.cli.language import parse
 from dptally.cli.syntax import DEEPEST, LONGEST
 from dptally.errors import InvalidArgument
+from dptally.interop.event_text import looks_like_event
 from dptally.mechanisms import Composed, Mechanism
 
 __all__ = ["PLAN", "Plan", "PlanParameter", "load"]
@@ -46,6 +47,10 @@ def load(text: str) -> Plan:
 
 
 def _of_text(text: str) -> Plan:
+    if looks_like_event(text):
+        from dptally.interop import from_dp_accounting
+
+        return Plan(from_dp_accounting(text))
     if text.lstrip()[:1] != "{":
         return Plan(parse(text))
     from dptally.mechanisms import from_json
@@ -83,7 +88,7 @@ def _toml(text: str, path: Path) -> dict[str, Any]:
 
 
 def _of_json(text: str, path: Path) -> Plan:
-    """What ``dp.to_json`` writes, or the same keys as in TOML."""
+    """What ``dp.to_json`` writes, the state of an opacus accountant, or the same keys as in TOML."""
     _shallow(text, path)
     try:
         document = json.loads(text)
@@ -91,6 +96,10 @@ def _of_json(text: str, path: Path) -> Plan:
         raise InvalidArgument("plan file", "valid JSON", str(path), str(error)) from None
     if isinstance(document, dict) and "schema" in document:
         return _of_text(text)
+    if isinstance(document, dict) and ("history" in document or "privacy_accountant_state_dict" in document):
+        from dptally.interop import from_opacus
+
+        return Plan(from_opacus(document))
     return _of_document(document, path)
 
 

@@ -34,6 +34,7 @@ LONGEST = 1_000_000  # characters
 DEEPEST = 50  # brackets inside brackets
 _LONGEST_NUMBER = 400  # characters
 
+_POWER = re.compile(r"\d[\d_]{0,15}[eE]\+?\d{1,2}", re.ASCII)
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?)"
     r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[()\[\],=*/+-])|(?P<end>\Z))"
@@ -202,6 +203,9 @@ class _Reader:
         if len(token.text) > _LONGEST_NUMBER:
             raise self.failure(token, f"a number of {len(token.text)} characters; at most {_LONGEST_NUMBER} are read")
         try:
+            if _POWER.fullmatch(token.text):  # a count may be written 1e6
+                digits, _, zeros = token.text.lower().replace("_", "").partition("e")
+                return int(digits + "0" * int(zeros))
             return int(token.text) if token.text.replace("_", "").isdigit() else float(token.text)
         except ValueError:
             raise self.failure(token, f"{token.text!r} is not a number") from None

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dptally import checks
-from dptally.accounting import certified, renyi, tradeoff
+from dptally.accounting import certified, group, renyi, tradeoff
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval, IntervalArray
@@ -26,10 +27,22 @@ from dptally.mechanisms.registry import shipped
 from dptally.mechanisms.value import Value
 
 if TYPE_CHECKING:
+    from dptally.accounting.loss import Loss
     from dptally.answers.explain import Explanation
     from dptally.mechanisms.composed import Composed
 
 __all__ = ["Mechanism"]
+
+
+#: names of other libraries, and what is written here instead
+_CALLED_HERE = {
+    "get_epsilon": "epsilon(delta=...)",
+    "get_delta": "delta(epsilon=...)",
+    "get_privacy_spent": "epsilon(delta=...)",
+    "compose": "plan + mechanism, or count * mechanism",
+    "get_epsilon_for_delta": "epsilon(delta=...)",
+    "get_delta_for_epsilon": "delta(epsilon=...)",
+}
 
 
 class Mechanism(Value):
@@ -46,6 +59,14 @@ class Mechanism(Value):
         none if nothing leaks.
         """
 
+    if not TYPE_CHECKING:  # a checker shall go on to refuse unknown names
+
+        def __getattr__(self, name: str) -> Any:
+            """Nothing: but the names of other libraries are answered with ours."""
+            hint = _CALLED_HERE.get(name)
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(f"{text}; here it is {hint}" if hint else text, name=name, obj=self)
+
     @property
     def parts(self) -> tuple[tuple[Mechanism, int], ...]:
         """(mechanism, count) pairs in canonical order; a single mechanism is its own only part."""
@@ -57,6 +78,34 @@ class Mechanism(Value):
         number = max((len(laws) for laws, _ in stated), default=1)
         composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
         return tuple(dict.fromkeys(composed))
+
+    def _both_directions(self) -> tuple[Composition, Composition]:
+        """(remove, add), also where they are alike."""
+        both = self.directions()
+        return both[0], both[-1]
+
+    def laws_below(self) -> tuple[Law, ...] | None:
+        """Laws of pairs that the mechanism certainly attains, where ``laws`` only bounds it from above.
+
+        None: ``laws`` is the pair itself, so that it serves both ends of an interval. Empty: nothing is known from below.
+        """
+        return None
+
+    def why_wide(self) -> str:
+        """Where ``laws_below`` answers: what the two ends of an interval are."""
+        return ""
+
+    def _below(self) -> tuple[tuple[Composition, ...], str] | None:
+        """The directions that the plan attains and why they differ from ``directions()``; None where they do not."""
+        stated = [(part.laws_below(), part, n) for part, n in self.parts]
+        why = "; ".join(dict.fromkeys(part.why_wide() for below, part, _ in stated if below is not None))
+        if all(below is None for below, _, _ in stated):
+            return None
+        found = [(part.laws() if below is None else below, n) for below, part, n in stated]
+        known = [(laws, n) for laws, n in found if laws]
+        number = max((len(laws) for laws, _ in known), default=1)
+        made = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in known) for d in range(number))
+        return tuple(dict.fromkeys(made)), why
 
     # -- what it says of itself ----------------------------------------------------------------------------------
 
@@ -93,11 +142,9 @@ class Mechanism(Value):
     # -- composition -----------------------------------------------------------------------------------------
 
     def __add__(self, other: Mechanism) -> Composed:
-        from dptally.mechanisms.composed import Composed
-
         if not isinstance(other, Mechanism):
             return NotImplemented
-        return Composed.of((*self.parts, *other.parts))
+        return _composed((*self.parts, *other.parts))
 
     def __radd__(self, other: int) -> Mechanism:
         return (
@@ -105,12 +152,10 @@ class Mechanism(Value):
         )  # so that sum() works
 
     def __mul__(self, count: SupportsIndex) -> Composed:
-        from dptally.mechanisms.composed import Composed
-
         if isinstance(count, Mechanism):
             return NotImplemented
         times = checks.count("count", count)
-        return Composed.of((mechanism, times * n) for mechanism, n in self.parts)
+        return _composed(tuple((mechanism, times * n) for mechanism, n in self.parts))
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # so that numpy integers reach __rmul__ instead of broadcasting
@@ -133,11 +178,17 @@ class Mechanism(Value):
     def epsilon_interval(self, delta: Sequence[float] | Floats) -> IntervalArray: ...
     def epsilon_interval(self, delta: Any) -> Any:
         """Certified bounds of the smallest epsilon >= 0 with delta(epsilon) <= delta."""
+        below = self._below()
         if checks.is_array(delta):
             deltas = [checks.probability("delta", value) for value in checks.reals("delta", delta).ravel().tolist()]
             boxes = certified.epsilon_intervals(self.directions(), deltas)
+            if below is not None:
+                attained = certified.epsilon_intervals(below[0], deltas)
+                boxes = [_bounded(box, least, below[1]) for box, least in zip(boxes, attained, strict=True)]
             return IntervalArray.of(boxes, np.shape(delta))
-        return certified.epsilon_interval(self.directions(), checks.probability("delta", delta))
+        at = checks.probability("delta", delta)
+        box = certified.epsilon_interval(self.directions(), at)
+        return box if below is None else _bounded(box, certified.epsilon_interval(below[0], at), below[1])
 
     def epsilon_curve(self, steps: Iterable[int], delta: float) -> list[float]:
         """epsilon after each number of steps, where one step is this plan: certified upper bounds, in the order given.
@@ -174,10 +225,17 @@ class Mechanism(Value):
         """Certified bounds of delta(epsilon) = sup over events S of P(S) - exp(epsilon) Q(S), the larger
         direction.
         """
+        below = self._below()
         if checks.is_array(epsilon):
             asked = [checks.nonnegative("epsilon", e) for e in checks.reals("epsilon", epsilon).ravel().tolist()]
-            return IntervalArray.of(certified.delta_intervals(self.directions(), asked), np.shape(epsilon))
-        return certified.delta_interval(self.directions(), checks.nonnegative("epsilon", epsilon))
+            boxes = certified.delta_intervals(self.directions(), asked)
+            if below is not None:
+                attained = certified.delta_intervals(below[0], asked)
+                boxes = [_bounded(box, least, below[1]) for box, least in zip(boxes, attained, strict=True)]
+            return IntervalArray.of(boxes, np.shape(epsilon))
+        at = checks.nonnegative("epsilon", epsilon)
+        box = certified.delta_interval(self.directions(), at)
+        return box if below is None else _bounded(box, certified.delta_interval(below[0], at), below[1])
 
     @overload
     def renyi(self, order: float) -> float: ...
@@ -221,10 +279,49 @@ class Mechanism(Value):
 
         return _elementwise(lowest, "fpr", fpr)
 
+    def loss(self, direction: str = "remove") -> Loss:
+        """The privacy loss as a random variable: certified cdf, tail, quantile, mean and variance; samples.
+
+        ``direction`` "remove" is the loss with the record present against absent, "add" the other way round.
+        """
+        from dptally.accounting.loss import Loss
+
+        if direction not in ("remove", "add"):
+            raise InvalidArgument("direction", '"remove" or "add"', direction)
+        forward, backward = self._both_directions()
+        if direction == "add":
+            forward, backward = backward, forward
+        return Loss(forward, backward if forward.reverses(backward) else None, direction)
+
+    def group(self, size: int) -> Mechanism:
+        """The guarantee for ``size`` records together, as a plan: it answers under every framework.
+
+        ``size`` records are added or removed together (under REPLACE: replaced). Noise grows its sensitivity, declared
+        guarantees follow their definition's theorem, steps compose; see ``dptally.accounting.group``.
+        """
+        size = checks.count("size", size, 1)
+        return self if size == 1 else self.grouped(size)
+
+    def grouped(self, size: int) -> Mechanism:
+        """What stands for ``size`` records, size >= 2: overridden where something sharper is known.
+
+        Here by the profile: (e, d)-DP for one record is (size e, d (e^(size e) - 1)/(e^e - 1))-DP for the group
+        [Vadhan 2017, Lemma 2.2], at every e.
+        """
+        from dptally.mechanisms.profile import Profile
+
+        return Profile.from_points(group.profile(self.directions(), size))
+
     def explain(self, delta: float) -> Explanation:
         """The answer at this delta with its route, theorems, assumptions and how to cite them."""
         answer: Explanation = later("explain")(self, delta)
         return answer
+
+
+def _composed(parts: tuple[tuple[Mechanism, int], ...]) -> Composed:
+    """A composition, which is itself a mechanism and so stands later."""
+    whole: Composed = later("Composed").of(parts)
+    return whole
 
 
 def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
@@ -237,9 +334,17 @@ def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
 
 
 def _authored(law: Law) -> bool:
-    """Whether a law's theorem was written by the author of a class from outside (or given to this one law)."""
+    """Whether a law's theorem was written by the author of a class from outside, or given to this one law."""
     owner = next(cls for cls in type(law).__mro__ if "theorem" in vars(cls))
-    return not shipped(owner) or isinstance(vars(owner)["theorem"], property)
+    if not shipped(owner):
+        return True
+    defaults = {field.default for field in fields(owner)} if is_dataclass(owner) else set()
+    return isinstance(vars(owner)["theorem"], property) and law.theorem not in defaults
+
+
+def _bounded(above: Interval, below: Interval, why: str) -> Interval:
+    """The upper end of what bounds the plan, the lower end of what it attains."""
+    return Interval(min(below.lower, above.upper), above.upper, f"{above.method} ({why})")
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:

@@ -1,0 +1,243 @@
+"""Other tools' own accountant tests against dptally's drop-ins, from the installed packages: ``make interop``.
+
+Run inside an environment that has the tool: ``python suites.py opacus`` or ``python suites.py dp_accounting``. The
+tests are imported from where the tool installed them and run as they are; only the names of the tool's accountants
+are exchanged for dptally's. A test may fail here for one of the reasons below, and for no other; each such test is
+listed with dptally's certified interval where it asserts a number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import json
+import sys
+import time
+import unittest
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import dptally as dp
+
+#: why a test of another tool may fail against a certified accountant
+REASONS = {
+    "error": "asserts the tool's own approximation error",
+    "internals": "looks inside the tool's accountant (its orders or grids)",
+    "crossing": "asserts that another accountant's state is refused; here it is taken over",
+    "answers": "asserts that an event is refused; here it is answered",
+    "words": "asserts the words of a ValueError; here it names the field, the requirement and the value",
+    "xi": "composes zCDP with xi above 0, which is refused here",
+    "special": "REPLACE_SPECIAL of randomized response is bounded by REPLACE_ONE here, not exact",
+    "needs": "needs a mechanism that this version does not have",
+}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A test that may fail: the beginning of its name, the reason, and the run whose epsilon it asserts."""
+
+    test: str
+    reason: str
+    plan: dp.Mechanism | None = None
+    delta: float = 0.0
+    asserted: str = ""
+
+
+_OPACUS_RUN = dp.dpsgd(1.5, 0.04, 2250)
+OPACUS = (
+    Expected("AccountingTest.test_rdp_accountant", "error", _OPACUS_RUN, 1e-5, "7.32911"),
+    Expected("AccountingTest.test_gdp_accountant", "error", dp.dpsgd(1.5, 0.04, 2249), 1e-5, "in (6.59, 6.6)"),
+    Expected("AccountingTest.test_prv_accountant", "error", dp.dpsgd(1.5, 0.04, 2249), 1e-5, "6.77740"),
+    Expected(
+        "AccountingTest.test_get_noise_multiplier_rdp_epochs", "error", dp.dpsgd(1.416, 0.04, 2250), 1e-5, "8 at 1.416"
+    ),
+    Expected(
+        "AccountingTest.test_get_noise_multiplier_rdp_steps", "error", dp.dpsgd(1.3562, 0.04, 2000), 1e-5, "8 at 1.3562"
+    ),
+    Expected(
+        "AccountingTest.test_get_noise_multiplier_prv_epochs",
+        "error",
+        dp.dpsgd(1.34765625, 0.04, 2250),
+        1e-5,
+        "8 at 1.34766",
+    ),
+    Expected(
+        "AccountingTest.test_get_noise_multiplier_prv_steps", "error", dp.dpsgd(1.2915, 0.04, 2000), 1e-5, "8 at 1.2915"
+    ),
+    Expected(
+        "AccountingTest.test_get_noise_multiplier_gdp",
+        "error",
+        dp.dpsgd(1.3232421875, 0.04, 2250),
+        1e-5,
+        "8 at 1.32324",
+    ),
+    Expected("AccountingTest.test_accountant_load_state_dict", "crossing"),
+    Expected("PRVAccountantTest.test_values", "error", dp.dpsgd(0.8, 0.001, 100), 1e-6, "0.270403 (the first of 34)"),
+)
+DP_ACCOUNTING = (
+    Expected("PldPrivacyAccountantTest.test_composition_errors_for_neighboring_relation", "answers"),
+    Expected("PldPrivacyAccountantTest.test_poisson_subsampling_laplace_not_supported", "answers"),
+    Expected("PldPrivacyAccountantTest.test_randomized_response", "special"),
+    Expected("RdpPrivacyAccountantTest.test_compute_rdp_multi_zcdp", "xi"),
+    Expected("RdpPrivacyAccountantTest.test_compute_rdp_tree_restart_raise", "words"),
+    Expected("RdpPrivacyAccountantTest.test_raises_on_invalid", "words"),
+    Expected("RdpPrivacyAccountantTest.test_log_a_frac_early_termination", "internals"),
+    Expected("RdpPrivacyAccountantTest.test_supports", "xi"),
+    Expected("RdpPrivacyAccountantTest.test_laplace_repetition", "error", 100 * dp.Laplace(1.0), 1e-10, "100"),
+)
+
+
+def _opacus() -> tuple[list[str], tuple[Expected, ...]]:
+    """dptally's accountant under the names of opacus' three, in the registry and in the tests."""
+    from opacus.accountants import registry
+
+    from dptally.interop.opacus import DptallyAccountant
+
+    names = [
+        "opacus.tests.accountants_test",
+        "opacus.tests.accounting_noise_multiplier_test",
+        "opacus.tests.prv_accountant",
+    ]
+    for key in ("rdp", "gdp", "prv"):
+        registry._ACCOUNTANTS[key] = DptallyAccountant
+    for name in names:
+        module = importlib.import_module(name)
+        for known in ("RDPAccountant", "GaussianAccountant", "PRVAccountant"):
+            if hasattr(module, known):
+                setattr(module, known, DptallyAccountant)
+    return names, OPACUS
+
+
+def prv_values() -> str:
+    """The reference values that opacus' tests carry from the PRV accountant, each an upper bound with error 0.01,
+    beside ours.
+    """
+    from opacus.tests.prv_accountant import msr_values
+
+    below = []
+    for (noise, rate, steps), value in msr_values.items():
+        box = dp.dpsgd(noise, rate, steps).epsilon_interval(1e-6)
+        below += [value - box.upper, value - box.lower]
+    return f"{len(msr_values)} values of the PRV accountant: ours lies {min(below):.4f} to {max(below):.4f} below"
+
+
+def _dp_accounting() -> tuple[list[str], tuple[Expected, ...]]:
+    """dptally's accountant for the PLD and the RDP accountant, each with its reading of REPLACE_ONE."""
+    from dp_accounting.pld import pld_privacy_accountant
+    from dp_accounting.rdp import rdp_privacy_accountant
+
+    from dptally.interop.dp_accounting import DptallyAccountant
+
+    relation = pld_privacy_accountant.NeighborRel.ADD_OR_REMOVE_ONE
+
+    class AsPld(DptallyAccountant):  # type: ignore[misc]
+        def __init__(self, neighboring_relation: object = relation, **grid: object) -> None:
+            del grid
+            super().__init__(neighboring_relation, replace_sensitivity=2)
+
+    class AsRdp(DptallyAccountant):  # type: ignore[misc]
+        def __init__(self, orders: object = None, neighboring_relation: object = relation) -> None:
+            del orders
+            super().__init__(neighboring_relation, replace_sensitivity=1)
+
+    pld_privacy_accountant.PLDAccountant = AsPld
+    rdp_privacy_accountant.RdpAccountant = AsRdp
+    names = ["dp_accounting.pld.pld_privacy_accountant_test", "dp_accounting.rdp.rdp_privacy_accountant_test"]
+    return [*names, "dp_accounting.mechanism_calibration_test"], DP_ACCOUNTING
+
+
+TOOLS = {"opacus": ("opacus", _opacus), "dp_accounting": ("dp-accounting", _dp_accounting)}
+
+
+class _Result(unittest.TestResult):
+    """Collects what happened to each test by its name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passed: list[str] = []
+        self.failed: dict[str, str] = {}
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        self.passed.append(_name(test))
+
+    def addFailure(self, test: unittest.TestCase, err: object) -> None:
+        self.failed[_name(test)] = _line(err)
+
+    def addError(self, test: unittest.TestCase, err: object) -> None:
+        self.failed[_name(test)] = _line(err)
+
+    def addSubTest(self, test: unittest.TestCase, subtest: object, err: object) -> None:
+        del subtest
+        if err is not None:
+            self.failed[_name(test)] = _line(err)
+
+
+def _name(test: unittest.TestCase) -> str:
+    return f"{type(test).__name__}.{test._testMethodName}"
+
+
+def _line(err: object) -> str:
+    kind, value = err[:2]  # type: ignore[index]
+    return " ".join(f"{kind.__name__}: {value}".split())
+
+
+def run(tool: str) -> dict[str, object]:
+    """Run a tool's tests; every failure is matched with its reason."""
+    package, prepare = TOOLS[tool]
+    names, expected = prepare()
+    suite = unittest.defaultTestLoader.loadTestsFromNames(names)
+    result, started = _Result(), time.perf_counter()
+    suite.run(result)
+    rows = [_row(name, said, expected) for name, said in sorted(result.failed.items())]
+    return {
+        "tool": package,
+        "version": importlib.metadata.version(package),
+        "dptally": dp.__version__,
+        "passed": len([name for name in result.passed if name not in result.failed]),
+        "explained": [row for row in rows if row["reason"]],
+        "unexplained": [row for row in rows if not row["reason"]],
+        "skipped": len(result.skipped),
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
+def _row(name: str, said: str, expected: tuple[Expected, ...]) -> dict[str, object]:
+    internal = "has no attribute" in said or ("takes" in said and "argument" in said)
+    found = next((one for one in expected if name.startswith(one.test)), None)
+    reason = REASONS["internals"] if found is None and internal else REASONS[found.reason] if found is not None else ""
+    if not reason and "which this version does not have" in said:
+        reason = REASONS["needs"]
+    row: dict[str, object] = {"test": name, "said": said[:160], "reason": reason}
+    if found is not None and found.plan is not None:
+        box = found.plan.epsilon_interval(found.delta)
+        row |= {"asserted": found.asserted, "certified": [box.lower, box.upper]}
+    return row
+
+
+def _lines(found: dict[str, object]) -> Iterator[str]:
+    yield f"{found['tool']} {found['version']}: {found['passed']} passed in {found['seconds']} s"
+    for kind in ("explained", "unexplained"):
+        for row in found[kind]:  # type: ignore[attr-defined]
+            ends = row.get("certified")
+            number = f"; asserted {row['asserted']}, certified [{ends[0]:.6f}, {ends[1]:.6f}]" if ends else ""
+            yield f"  {kind}: {row['test']}: {row['reason'] or row['said']}{number}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tool", choices=sorted(TOOLS))
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    given = parser.parse_args()
+    found = run(given.tool)
+    print("\n".join(_lines(found)))
+    if given.tool == "opacus":
+        print(prv_values())
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    return 1 if found["unexplained"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
