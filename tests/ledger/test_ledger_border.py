@@ -12,7 +12,7 @@ import pickle
 import threading
 import warnings
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -26,13 +26,15 @@ from dptally import release
 from dptally.errors import (
     BudgetExceeded,
     CannotPrice,
+    ChainBroken,
     InvalidArgument,
     InvalidType,
     KeyReused,
+    LedgerUnavailable,
     NotReleasable,
     TermsMismatch,
 )
-from dptally.ledger import Ledger, Request
+from dptally.ledger import Ledger, Request, entries
 from dptally.ledger.names import identifier, name, skeleton
 from dptally.ledger.terms import Terms
 from dptally.ledger.values import decoded, encoded
@@ -674,3 +676,59 @@ def test_names_of_one_script_and_of_scripts_that_are_written_together() -> None:
     assert skeleton("١٢") == "12"
     with pytest.raises(InvalidArgument, match="at most 200"):
         name("part", "\ufdfa" * 20)
+
+
+# -- ends that are rare --------------------------------------------------------------------------------------
+
+
+def test_a_stored_value_that_cannot_be_read_is_said_to_be_broken(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for made in (
+        {"dptally": ["array", {"dtype": "nonsense", "shape": [1], "values": [1]}]},
+        {"dptally": ["fraction", ["1", "0"]]},
+        {"dptally": ["released", {}]},
+        {"dptally": ["date", 3]},
+    ):
+        monkeypatch.setattr("dptally.ledger.ledger.encoded", lambda value, made=made: made)
+        monkeypatch.setattr("dptally.ledger.ledger.decoded", lambda made: made)
+        monkeypatch.setattr("dptally.ledger.receipts.decoded", lambda made: made)
+        before = max((2, *ledger.head().chains["d"][:1]))
+        ledger.spend("d", PLAN).release(1)
+        with pytest.raises(ChainBroken, match="cannot be read"):
+            ledger.history("d", after=before - 2)
+    assert decoded({"dptally": 3, "a": [1]}) == {"dptally": 3, "a": [1]}  # as it was written before tags were
+
+
+def test_a_reservation_that_expired_gives_nothing_out(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    reservation = ledger.reserve("d", PLAN, key="k", expires=60)
+    real = entries.now
+    for module in ("entries", "debit"):
+        monkeypatch.setattr(f"dptally.ledger.{module}.now", lambda: real() + timedelta(seconds=61))
+    with pytest.raises(NotReleasable, match="burnt"):
+        reservation.settle(1)
+    with pytest.raises(NotReleasable, match="burnt"):
+        ledger.answer("d", PLAN, lambda: 1, key="k", expires=60)
+
+
+def test_an_exception_goes_on_where_it_cannot_be_recorded(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compute() -> None:
+        monkeypatch.setattr(
+            type(ledger._store), "write", lambda self, work: (_ for _ in ()).throw(LedgerUnavailable("gone"))
+        )
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        ledger.answer("d", PLAN, compute, key="k")
+    assert "could not be marked as burnt: gone" in caught.value.__notes__[0]
+    monkeypatch.undo()
+    with pytest.raises(ZeroDivisionError):
+        ledger.answer("d", PLAN, lambda: 1 // 0, key="k")  # nothing had left, so it ran again
+    assert ledger.history("d")[0].state == "burnt"
+
+
+def test_a_key_that_holds_another_kind_of_value(ledger: Ledger) -> None:
+    plan = release.count.mechanism(sigma=9)
+    ledger.answer("d", plan, lambda: 3, key="k", labels=["release: count"])
+    with pytest.raises(NotReleasable, match="another kind of request"):
+        ledger.release("d", release.count, Untouchable(), sigma=9, key="k")

@@ -20,7 +20,7 @@ from dptally.mechanisms.sampling.random_allocation import RandomAllocation
 from dptally.mechanisms.sampling.sampler import Sampler
 from dptally.mechanisms.sampling.shuffled_batches import ShuffledBatches
 from dptally.mechanisms.sampling.truncated_poisson import TruncatedPoisson
-from dptally.noise.source import SYSTEM, ByteSource
+from dptally.noise.source import SYSTEM, ByteSource, forget
 
 __all__ = ["Batches", "batches"]
 
@@ -86,6 +86,7 @@ def _permutation(number: int, source: ByteSource) -> Indices:
     """A uniform permutation: the order of random keys that all differ."""
     while True:
         keys = np.frombuffer(source.take(8 * number), dtype=np.uint64)
+        forget(source)  # no random byte outlives its draw
         order = np.argsort(keys, kind="stable")
         ranked = keys[order]
         if not (ranked[1:] == ranked[:-1]).any():
