@@ -64,7 +64,7 @@ def measure(url: str, folder: Path, entries: int) -> list[tuple[str, str, str]]:
     rows: list[tuple[str, str, str]] = [
         ("bare durable commits of this disk", f"{bare_commits(folder, 500):,.0f} /s", "")
     ]
-    with Ledger.open(url) as ledger:
+    with Ledger.open(url, create=True) as ledger:
         ledger.create("one", budget=dp.ZCDP(1e6))
         ledger.create("long", budget=dp.ZCDP(1e6), delta=1e-9)
 
@@ -77,9 +77,9 @@ def measure(url: str, folder: Path, entries: int) -> list[tuple[str, str, str]]:
         retry = seconds(lambda: [ledger.spend("one", PLAN, by="ann", key="k7") for _ in range(1000)])
         rows.append(("retry with a known key", f"{1000 / retry:,.0f} /s", ""))
         rows.append(("spends in batches of 10,000", f"{fill(ledger, 'long', entries):,.0f} /s", ">= 2,000 /s"))
-    opening = seconds(lambda: Ledger.open(url).close())
+    opening = seconds(lambda: Ledger.open(url, create=True).close())
     rows.append((f"open a ledger of {entries:,} entries", f"{1000 * opening:,.1f} ms", "<= 5 s"))
-    with Ledger.open(url) as ledger:
+    with Ledger.open(url, create=True) as ledger:
         head = ledger.head()
         checked = seconds(lambda: Ledger.open(url, head=head).close())
         rows.append(("the same, with its head checked", f"{1000 * checked:,.1f} ms", "<= 5 s"))

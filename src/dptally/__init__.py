@@ -24,16 +24,20 @@ _HOME = {
     "Unanswerable": "errors",
     "CannotCalibrate": "errors",
     "MissingExtra": "errors",
+    "EngineFailed": "errors",
+    "RefusedExpression": "errors",
     "LedgerError": "errors",
     "BudgetExceeded": "errors",
     "CannotPrice": "errors",
     "UnknownDataset": "errors",
     "DatasetExists": "errors",
     "KeyReused": "errors",
+    "TermsMismatch": "errors",
     "NotReleasable": "errors",
     "ChainBroken": "errors",
     "RolledBack": "errors",
     "SchemaTooNew": "errors",
+    "TermsMismatch": "errors",
     "LedgerUnavailable": "errors",
     # mechanisms
     "Mechanism": "mechanisms",
@@ -57,6 +61,9 @@ _HOME = {
     "from_opacus": "interop",
     "check": "opinion",
     "Verdict": "opinion",
+    "Table": "tables",
+    "Session": "tables",
+    "private": "tables",
 }
 _MODULES = (
     "accounting",
@@ -74,6 +81,7 @@ _MODULES = (
     "opinion",
     "release",
     "report",
+    "tables",
 )
 
 __all__ = ["__version__", *_HOME, *_MODULES]

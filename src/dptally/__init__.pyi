@@ -15,6 +15,7 @@ from dptally import noise as noise
 from dptally import opinion as opinion
 from dptally import release as release
 from dptally import report as report
+from dptally import tables as tables
 from dptally.answers.accountant import Accountant as Accountant
 from dptally.answers.compare import compare as compare
 from dptally.answers.convert import convert as convert
@@ -26,6 +27,7 @@ from dptally.errors import CannotPrice as CannotPrice
 from dptally.errors import ChainBroken as ChainBroken
 from dptally.errors import DatasetExists as DatasetExists
 from dptally.errors import DptallyError as DptallyError
+from dptally.errors import EngineFailed as EngineFailed
 from dptally.errors import InvalidArgument as InvalidArgument
 from dptally.errors import InvalidLaw as InvalidLaw
 from dptally.errors import InvalidType as InvalidType
@@ -34,8 +36,10 @@ from dptally.errors import LedgerError as LedgerError
 from dptally.errors import LedgerUnavailable as LedgerUnavailable
 from dptally.errors import MissingExtra as MissingExtra
 from dptally.errors import NotReleasable as NotReleasable
+from dptally.errors import RefusedExpression as RefusedExpression
 from dptally.errors import RolledBack as RolledBack
 from dptally.errors import SchemaTooNew as SchemaTooNew
+from dptally.errors import TermsMismatch as TermsMismatch
 from dptally.errors import Unanswerable as Unanswerable
 from dptally.errors import UnknownDataset as UnknownDataset
 from dptally.interop.events import from_dp_accounting as from_dp_accounting
@@ -68,6 +72,9 @@ from dptally.mechanisms.training import dpsgd as dpsgd
 from dptally.mechanisms.zcdp import ZCDP as ZCDP
 from dptally.opinion import Verdict as Verdict
 from dptally.opinion import check as check
+from dptally.tables import Session as Session
+from dptally.tables import Table as Table
+from dptally.tables import private as private
 
 __version__: str
 __all__: list[str]

@@ -2,14 +2,17 @@
 
 DptallyError
 ├── InvalidArgument (ValueError)      an argument is out of its domain; nothing was computed
-│   └── InvalidType (TypeError too)   an argument is of the wrong type or shape
+│   ├── InvalidType (TypeError too)   an argument is of the wrong type or shape
+│   └── RefusedExpression             a text in SQL holds what no private query may; says where and why
 ├── InvalidLaw (ValueError)           a law of a privacy loss contradicts itself; says where
 ├── Unanswerable (ValueError)         what is known does not answer the question; says the nearest one
 ├── CannotCalibrate (ValueError)      no parameter value meets the target
 ├── MissingExtra (ImportError)        an optional dependency is needed; says what to install
+├── EngineFailed                      a database did not answer; its own words are not repeated
 └── LedgerError                       the account could not be opened, read or debited
     ├── BudgetExceeded                a spend would pass the cap; nothing was debited
     ├── CannotPrice                   the budget's kind cannot pay for this mechanism; says which can
+    │   └── TermsMismatch             it is stated for another adjacency or privacy unit (InvalidArgument too)
     ├── UnknownDataset                no account of that name
     ├── DatasetExists                 an account of that name is there already
     ├── KeyReused                     the idempotency key belongs to another request
@@ -29,6 +32,7 @@ __all__ = [
     "ChainBroken",
     "DatasetExists",
     "DptallyError",
+    "EngineFailed",
     "InvalidArgument",
     "InvalidLaw",
     "InvalidType",
@@ -37,8 +41,10 @@ __all__ = [
     "LedgerUnavailable",
     "MissingExtra",
     "NotReleasable",
+    "RefusedExpression",
     "RolledBack",
     "SchemaTooNew",
+    "TermsMismatch",
     "Unanswerable",
     "UnknownDataset",
 ]
@@ -99,6 +105,30 @@ class MissingExtra(DptallyError, ImportError):
         super().__init__(f"{package} is not installed; write: pip install {wanted}")
 
 
+class RefusedExpression(InvalidArgument):
+    """A text in SQL holds something outside the closed list. ``place`` counts characters from 0."""
+
+    def __init__(self, argument: str, text: str, place: int, reason: str) -> None:
+        self.text = text
+        self.place = place
+        self.reason = reason
+        DptallyError.__init__(self, f"{argument}, character {place + 1}: {reason}")
+        self.argument, self.requirement, self.value = argument, reason, text
+
+    def pointed(self) -> str:
+        """The text with a mark below the place."""
+        start = self.text.rfind("\n", 0, self.place) + 1
+        line = self.text[start:].split("\n", 1)[0]
+        return f"  {line}\n  {' ' * (self.place - start)}^"
+
+
+class EngineFailed(DptallyError):
+    """The database failed, was stopped or lost its connection. What it said may quote data and is dropped.
+
+    Nothing was released. A debit that was made stands, and the same key may be tried again without another.
+    """
+
+
 class LedgerError(DptallyError):
     """The ledger could not be opened, read or debited. Nothing was released."""
 
@@ -118,7 +148,7 @@ class BudgetExceeded(LedgerError):
 
     ``kind`` is what the cap is counted in (epsilon, rho, mu^2); ``cap``, ``spent``, ``requested`` and
     ``left`` are in it. ``holder`` names the analyst whose own cap was met, or is empty where it was the
-    dataset's.
+    dataset's. ``dataset`` is empty where it was the budget of an Accountant.
     """
 
     def __init__(
@@ -141,6 +171,12 @@ class BudgetExceeded(LedgerError):
         self.requested = requested
         self.left = left
         self.hint = hint
+        if not dataset:
+            super().__init__(
+                f"this step would bring {kind} to {spent + requested:.6g}, above the budget of {cap:.6g} "
+                f"({left:.4g} is left). Nothing was recorded. {hint}"
+            )
+            return
         who = f"dataset {dataset!r}" if not holder else f"analyst {holder!r} in dataset {dataset!r}"
         super().__init__(
             f"{who} has {kind} {left:.4g} left of {cap:.4g}; this release needs {kind} {requested:.4g}. "
@@ -150,6 +186,27 @@ class BudgetExceeded(LedgerError):
 
 class CannotPrice(LedgerError):
     """The budget's kind cannot pay for this mechanism. Nothing was debited."""
+
+
+class TermsMismatch(CannotPrice, InvalidArgument):
+    """The plan or release is stated for another adjacency or privacy unit than the account. Nothing was debited.
+
+    ``stated`` is what it holds for, ``account`` what the account promises.
+    """
+
+    def __init__(self, dataset: str, argument: str, stated: str, account: str, instead: str) -> None:
+        self.dataset = dataset
+        self.argument = argument
+        self.requirement = f"stated for {account}"
+        self.value = stated
+        self.instead = instead
+        self.stated = stated
+        self.account = account
+        DptallyError.__init__(
+            self,
+            f"the account of dataset {_shown(dataset)} is kept for {account}, and {argument} is stated for {stated}. "
+            f"Nothing was debited. {instead}",
+        )
 
 
 class UnknownDataset(LedgerError):
@@ -185,7 +242,15 @@ class KeyReused(LedgerError):
 
 
 class NotReleasable(LedgerError):
-    """The reservation cannot be released: do not publish the answer. What was debited stays spent."""
+    """The reservation cannot be released: do not publish the answer. What was debited stays spent.
+
+    ``value`` is set where an answer was computed and paid for but cannot be kept: hand it over in another form
+    under the same key, which charges nothing.
+    """
+
+    def __init__(self, text: str, value: object = None) -> None:
+        self.value = value
+        super().__init__(text)
 
 
 class ChainBroken(LedgerError):

@@ -131,3 +131,43 @@ def test_a_smooth_plan_is_asked_only_a_few_times() -> None:
     found = search.narrowed(*search.bracket())
     assert len(search.asked) <= 8
     assert dp.dpsgd(found * (1 - 1e-9), 0.01, 1000).epsilon_interval(1e-6).lower > 1.0
+
+
+def test_renyi_zcdp_and_alpha_targets_agree_with_the_closed_forms() -> None:
+    """ADP paper (34), (37) and Corollary 1: sigma^2 = a/(2 e), 1/(2 rho), a (a-1)/(2 log(a (a-1) e + 1))."""
+    a, e = 8.0, 0.3
+    cases = [
+        ({"renyi": (a, e)}, math.sqrt(a / (2 * e)), dp.accounting.renyi.sigma_for(a, e)),
+        ({"rho": 0.02}, math.sqrt(1 / 0.04), dp.accounting.concentrated.sigma_for(0.02)),
+        (
+            {"alpha": (a, e)},
+            math.sqrt(a * (a - 1) / (2 * math.log(a * (a - 1) * e + 1))),
+            dp.accounting.alpha.sigma_for(a, e),
+        ),
+    ]
+    for target, exact, named in cases:
+        found = dp.calibrate(lambda s: dp.Gaussian(s), **target)  # type: ignore[arg-type]
+        assert exact * (1 - 1e-15) <= found <= exact * (1 + 1e-9)
+        assert exact * (1 - 1e-15) <= named <= exact * (1 + 1e-14)
+    scale = dp.calibrate(lambda b: dp.Laplace(b), renyi=(math.inf, 0.25))
+    assert 4.0 <= scale <= 4.0 * (1 + 1e-9)
+    sampled = dp.calibrate(lambda s: dp.dpsgd(s, 0.01, 100), renyi=(16.0, 0.5))
+    assert dp.dpsgd(sampled, 0.01, 100).renyi(16.0) <= 0.5 < dp.dpsgd(sampled * (1 - 1e-8), 0.01, 100).renyi(16.0)
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ({"renyi": 8.0}, "renyi must be a pair"),
+        ({"renyi": (0.5, 1.0)}, "renyi .order"),
+        ({"alpha": (math.inf, 1.0)}, "finite order"),
+        ({"alpha": "ab"}, "alpha must be a pair"),
+        ({"rho": -1.0}, "rho"),
+        ({"rho": 1.0, "mu": 1.0}, "exactly one"),
+        ({"rho": 1.0, "delta": 1e-5}, "delta must be left out"),
+        ({"mu": 1.0, "fpr": 0.1}, "fpr must be left out"),
+    ],
+)
+def test_bad_targets_of_other_definitions(target: dict[str, object], text: str) -> None:
+    with pytest.raises(dp.DptallyError, match=text):
+        dp.calibrate(lambda s: dp.Gaussian(s), **target)  # type: ignore[arg-type]

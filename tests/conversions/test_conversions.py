@@ -42,6 +42,7 @@ from dptally.conversions.pure import (
 from dptally.conversions.renyi import (
     renyi_to_alpha,
     renyi_to_approx,
+    renyi_to_approx_cks,
     renyi_to_approx_delta,
     renyi_to_approx_mironov,
 )
@@ -67,7 +68,7 @@ def test_F57_mironov_corollary_1(inputs, value):
 
 
 def test_F57_without_its_condition_the_corollary_is_refused():
-    """E003-3: epsilon 1, n 1000, delta 0.01 would give 383.9, where the exact delta is 0.9967."""
+    """docs/errata.md: epsilon 1, n 1000, delta 0.01 would give 383.9, where the exact delta is 0.9967."""
     with pytest.raises(InvalidArgument, match="condition"):
         pure_to_approx_mironov(1.0, 1000, 0.01)
 
@@ -142,11 +143,15 @@ def test_F54_renyi_to_approx_against_the_formula(order, epsilon, log_delta):
         a, d = mp.mpf(order), mp.mpf(delta)
         exact = mp.mpf(epsilon) + mp.log((a - 1) / a) - (mp.log(d) + mp.log(a)) / (a - 1)
         plain = mp.mpf(epsilon) + mp.log(1 / d) / (a - 1)
-    result = renyi_to_approx(order, epsilon, delta)
+    result = renyi_to_approx_cks(order, epsilon, delta)
     assert max(exact, 0) <= result <= max(float(exact), 0.0) + 1e-11 * float(plain)
     assert plain <= renyi_to_approx_mironov(order, epsilon, delta) <= float(plain) * (1 + 1e-13)
-    back = renyi_to_approx_delta(order, epsilon, result)
+    back = renyi_to_approx_delta(order, epsilon, result, "cks")
     assert result == 0 or back == pytest.approx(delta, rel=1e-9)
+    best = renyi_to_approx(order, epsilon, delta)
+    assert best <= result * (1 + 1e-12)
+    back = renyi_to_approx_delta(order, epsilon, best)
+    assert best == 0 or back == pytest.approx(delta, rel=1e-6)
 
 
 @settings(max_examples=100, deadline=None)
@@ -197,7 +202,9 @@ def test_the_ends():
     assert pure_to_approx(0.7, 0.0) == 0.7
     assert gdp_to_zcdp(0.0) == gdp_to_renyi(0.0, math.inf) == zcdp_to_renyi(0.0, math.inf) == 0.0
     assert gdp_to_renyi(1.0, math.inf) == zcdp_to_renyi(1.0, math.inf) == math.inf
-    assert renyi_to_approx(math.inf, 0.3, 1e-9) == 0.3
+    assert renyi_to_approx_cks(math.inf, 0.3, 1e-9) == 0.3
+    assert renyi_to_approx(math.inf, 0.3, 1e-9) == pure_to_approx(0.3, 1e-9) < 0.3
+    assert renyi_to_approx_delta(math.inf, 0.3, 0.2) == approx_to_approx_delta(0.3, 0.0, 0.2)
     assert renyi_to_approx(5.0, 0.0, 0.0) == renyi_to_approx(5.0, 0.3, 1.0) == 0.0
     assert renyi_to_approx(5.0, 0.3, 0.0) == math.inf
     assert renyi_to_approx_delta(math.inf, 0.3, 0.3) == renyi_to_approx_delta(3.0, 0.0, 0.0) == 0.0
@@ -210,7 +217,6 @@ def test_the_ends():
         lambda: renyi_to_approx(1.0, 0.1, 1e-5),
         lambda: renyi_to_approx(2.0, 0.1, 1e-5, "printed"),
         lambda: renyi_to_approx(2.0, -0.1, 1e-5),
-        lambda: renyi_to_approx_delta(math.inf, 0.3, 0.2),
         lambda: zcdp_to_alpha(0.5, math.inf),
         lambda: gdp_to_alpha(0.5, math.inf),
         lambda: pure_to_renyi(0.5, 0.5),

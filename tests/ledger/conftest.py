@@ -94,7 +94,7 @@ def opened(url: str) -> Iterator[Callable[..., Ledger]]:
     ledgers: list[Ledger] = []
 
     def open_(**options: object) -> Ledger:
-        ledger = Ledger.open(url, **options)  # type: ignore[arg-type]
+        ledger = Ledger.open(url, **{"create": not options.get("read_only"), **options})  # type: ignore[arg-type]
         ledgers.append(ledger)
         return ledger
 

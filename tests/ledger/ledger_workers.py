@@ -67,7 +67,7 @@ def publish(path: str, text: str) -> None:
 
 def spend_many(url: str, out: str, worker: int, number: int) -> None:
     """Spend until done, publishing each receipt."""
-    with Ledger.open(url, timeout=120) as ledger:
+    with Ledger.open(url, create=True, timeout=120) as ledger:
         for i in range(number):
             try:
                 with ledger.spend("d", PLAN, by=f"w{worker}", key=f"{worker}-{i}") as receipt:
@@ -79,7 +79,7 @@ def spend_many(url: str, out: str, worker: int, number: int) -> None:
 def retry_many(url: str, out: str, seed: int, number: int, keys: int) -> None:
     """Ask for the same few keys again and again; publish only what this process was charged for."""
     rng = random.Random(seed)
-    with Ledger.open(url, timeout=120) as ledger:
+    with Ledger.open(url, create=True, timeout=120) as ledger:
         for _ in range(number):
             key = f"k{rng.randrange(keys)}"
             receipt = ledger.spend("d", PLAN, key=key)
@@ -90,13 +90,13 @@ def retry_many(url: str, out: str, seed: int, number: int, keys: int) -> None:
 
 def open_many(url: str, out: str, worker: int) -> None:
     """Open a ledger that may not exist yet."""
-    with Ledger.open(url, timeout=60) as ledger:
+    with Ledger.open(url, create=True, timeout=60) as ledger:
         publish(out, ledger.head().ledger)
 
 
 def die_at(url: str, out: str, point: int, key: str) -> None:
     """Spend and publish, and be killed at the given point: before or after any statement or commit."""
-    with Ledger.open(url) as ledger:
+    with Ledger.open(url, create=True) as ledger:
         seen = 0
 
         def reached(*_: object) -> None:
@@ -117,7 +117,7 @@ def die_at(url: str, out: str, point: int, key: str) -> None:
 
 
 def spend_until_killed(url: str, out: str, life: int) -> None:
-    with Ledger.open(url, timeout=60) as ledger:
+    with Ledger.open(url, create=True, timeout=60) as ledger:
         publish(f"{out}.started", str(life))
         i = 0
         while True:

@@ -23,7 +23,7 @@ def published(path: Path) -> list[str]:
 def check(url: str, released: list[str], key: str = "") -> str | None:
     """What the world has seen was paid for; the chain verifies; a new spend works. The state of ``key``, if
     it is there."""
-    with Ledger.open(url) as ledger:
+    with Ledger.open(url, create=True) as ledger:
         states = {entry.key: entry.state for entry in ledger.history("d")}
         paid = list(states)
         assert len(ledger.history("d")) == len(paid)
@@ -35,7 +35,7 @@ def check(url: str, released: list[str], key: str = "") -> str | None:
 
 def test_killed_at_every_point_between_two_writes(url: str, tmp_path: Path) -> None:
     out = tmp_path / "released"
-    with Ledger.open(url) as ledger:
+    with Ledger.open(url, create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(1e6))
     states = set()
     for point in range(200):
@@ -57,7 +57,7 @@ def test_killed_at_every_point_between_two_writes(url: str, tmp_path: Path) -> N
 
 def test_killed_at_random(url: str, tmp_path: Path) -> None:
     out, rng = tmp_path / "released", random.Random(11)
-    with Ledger.open(url) as ledger:
+    with Ledger.open(url, create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(1e6))
     lives = 300 if SOAK else 15
     for life in range(lives):
@@ -77,7 +77,7 @@ def test_killed_at_random(url: str, tmp_path: Path) -> None:
 
 def test_a_retry_after_a_crash_is_not_charged_again(url: str, tmp_path: Path) -> None:
     out = tmp_path / "released"
-    with Ledger.open(url) as ledger:
+    with Ledger.open(url, create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(10.0))
         worker = start(spend_until_killed, url, str(out), 0)
         while not published(out):

@@ -185,6 +185,66 @@ def test_scalar_filters_hold_against_adaptive_adversaries(seed: int, size: float
         assert hockey_stick(ends, epsilon) <= dp.GaussianDP(1.0).delta(epsilon) * (1 + 1e-9)
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.05, 0.5), st.sampled_from([0.05, 0.2]))
+def test_failure_shares_hold_against_adaptive_adversaries(seed: int, size: float, failure: float) -> None:
+    plays = [approximate(size / 4, failure / 7), pure(size / 2), approximate(size, failure / 3)]
+    policy = policies(plays, seed)
+
+    def ends_of(budget: dp.Mechanism) -> list[tuple[float, float]]:
+        ends = leaves(failing_terms(budget, failure), plays, 5, policy)
+        assert math.fsum(p for p, q in ends if q == 0) <= failure * (1 + 1e-12)
+        return ends
+
+    assert hockey_stick(ends_of(dp.PureDP(1.0)), 1.0) <= failure * (1 + 1e-12)
+    finite = [(p, q) for p, q in ends_of(dp.ZCDP(0.25)) if p > 0 and q > 0]
+    for order in (1.25, 2.0, 8.0, 40.0):
+        moment = math.fsum(q * (p / q) ** order for p, q in finite)
+        assert math.log(moment) / (order - 1) <= 0.25 * order * (1 + 1e-9)
+    ends = ends_of(dp.GaussianDP(0.75))
+    for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0):
+        assert hockey_stick(ends, epsilon) <= failure + dp.GaussianDP(0.75).delta(epsilon) * (1 + 1e-9)
+
+
+def failing_terms(budget: dp.Mechanism, failure: float) -> Terms:
+    return Terms.agreed(budget, None, None, dp.ADD_REMOVE, 0.0, "", failure=failure)
+
+
+def test_prices_in_an_account_with_a_failure_share() -> None:
+    for budget in (dp.PureDP(1.0), dp.ZCDP(1.0), dp.GaussianDP(1.0)):
+        terms = failing_terms(budget, 1e-6)
+        assert terms.stated.endswith("with failure 1e-06")
+        for plan in (dp.PureDP(0.25), 3 * dp.Laplace(scale=9.0), 0 * dp.PureDP(1)):
+            assert terms.price(plan) == Terms.price(terms_of(budget), plan)  # nothing changes for what does not fail
+        cost = terms.price(3 * dp.ApproxDP(0.25, 1e-9) + dp.PureDP(0.125))
+        assert cost.failure == units_up(3 * Fraction(1e-9), terms.failure_digits)
+        single = FILTERS[terms.kind].price(dp.PureDP(0.25), ())[0][0]
+        other = FILTERS[terms.kind].price(dp.PureDP(0.125), ())[0][0]
+        assert cost.meters == (units_up(3 * Fraction(single) + Fraction(other), terms.digits),)
+        assert terms.price(dp.PoissonSampled(dp.ApproxDP(0.5, 1e-9), 0.5)).failure > 0
+    with pytest.raises(dp.CannotPrice, match="with a failure share"):
+        terms_of(dp.ZCDP(1.0)).price(dp.ApproxDP(0.1, 1e-9))
+
+
+def test_what_fails_and_has_no_bound_otherwise_has_no_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dptally.ledger.filters._bound_and_failure", lambda part: (math.inf, Fraction(1, 10**9)))
+    with pytest.raises(dp.CannotPrice):
+        failing_terms(dp.ZCDP(1.0), 1e-6).price(dp.ApproxDP(0.1234, 1e-9))
+
+
+def test_failure_shares_that_are_none() -> None:
+    for budget, failure in (
+        (dp.ZCDP(1), -1e-9),
+        (dp.ZCDP(1), 1.0),
+        (dp.ZCDP(1), math.nan),
+        (dp.ApproxDP(1, 1e-6), 1e-9),
+    ):
+        with pytest.raises(dp.InvalidArgument, match="failure"):
+            failing_terms(budget, failure)
+    with pytest.raises(dp.InvalidArgument, match="below delta"):
+        Terms.agreed(dp.ZCDP(1), 1e-9, None, dp.ADD_REMOVE, 0.0, "", failure=1e-9)
+
+
 def test_the_adversaries_would_notice_a_filter_that_lets_too_much_through() -> None:
     plays = [pure(0.25), pure(0.5)]
     loose = terms_of(dp.PureDP(2.0))  # stands in for a filter of budget 1.5 that is off by a third

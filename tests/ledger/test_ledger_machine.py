@@ -41,7 +41,7 @@ class LedgerMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.mkdtemp()
         self.url = f"sqlite:///{self.folder}/x.db"
-        self.handles = [Ledger.open(self.url), Ledger.open(self.url)]
+        self.handles = [Ledger.open(self.url, create=True), Ledger.open(self.url, create=True)]
         self.model: dict[str, list[Spend]] = {}
         self.head = self.handles[0].head()
 
@@ -71,14 +71,13 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(["x", "y"]), which=st.integers(0, 1))
     def create(self, name: str, which: int) -> None:
         make = lambda: self.handles[which].create(  # noqa: E731
-            name, budget=dp.PureDP(1.0), allowance=0, analysts={"ann": dp.PureDP(ANN / CAP)}
+            name, budget=dp.PureDP(1.0), allowance=0, analysts={"ann": dp.PureDP(ANN / CAP)}, parts={"ward": ["A", "B"]}
         )
+        make()  # again with the same terms it changes nothing
         if name in self.model:
             with pytest.raises(dp.LedgerError):
-                make()
-        else:
-            make()
-            self.model[name] = []
+                self.handles[which].create(name, budget=dp.PureDP(1.0), allowance=0)
+        self.model.setdefault(name, [])
 
     asked = st.tuples(
         st.integers(0, 20),

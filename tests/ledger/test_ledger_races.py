@@ -18,7 +18,7 @@ WORKERS = 8
 def test_racing_processes_never_overspend(url: str, tmp_path: Path) -> None:
     cap, each = (4_000, 1_000) if SOAK else (200, 40)
     out = tmp_path / "receipts"
-    with Ledger.open(url) as ledger:
+    with Ledger.open(url, create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(float(cap)))
         finish([start(spend_many, url, str(out), worker, each) for worker in range(WORKERS)])
         lines = Counter(out.read_text().splitlines())
@@ -35,7 +35,7 @@ def test_racing_processes_never_overspend(url: str, tmp_path: Path) -> None:
 def test_a_storm_of_retries_charges_each_key_once(url: str, tmp_path: Path) -> None:
     total, keys = (100_000, 500) if SOAK else (1_200, 30)
     out = tmp_path / "charged"
-    with Ledger.open(url) as ledger:
+    with Ledger.open(url, create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(1e6))
         finish([start(retry_many, url, str(out), seed, total // 4, keys) for seed in range(4)])
         charged = out.read_text().splitlines()
@@ -52,7 +52,7 @@ def test_processes_that_open_a_new_ledger_at_once_agree(url: str, tmp_path: Path
 
 
 def test_a_forked_child_opens_its_own_connections(url: str) -> None:
-    with Ledger.open(url) as ledger:
+    with Ledger.open(url, create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(10.0))
         ledger.spend("d", PLAN)
         finish([start(lambda: ledger.spend("d", PLAN, key="child"))])

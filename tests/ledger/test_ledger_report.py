@@ -10,13 +10,20 @@ import pytest
 
 import dptally as dp
 from dptally.ledger import Balance, Ledger
-from dptally.ledger.statement import bar
+from dptally.ledger.statement import bar, visible
 
 
 @pytest.fixture
 def ledger(sqlite_url: str) -> Iterator[Ledger]:
-    with Ledger.open(sqlite_url) as made:
-        made.create("d", budget=dp.ZCDP(0.5), delta=1e-9, analysts={"bob": dp.ZCDP(0.25)}, about="wards | <b>")
+    with Ledger.open(sqlite_url, create=True) as made:
+        made.create(
+            "d",
+            budget=dp.ZCDP(0.5),
+            delta=1e-9,
+            analysts={"bob": dp.ZCDP(0.25)},
+            about="wards | <b>",
+            parts={"ward": ["A"]},
+        )
         with made.spend("d", dp.ZCDP(0.125), by="alice", why="a | b <i>&"):
             pass
         with made.spend("d", dp.ZCDP(0.0625), by="bob", partition="ward", part="A"):
@@ -91,3 +98,39 @@ def test_bars_are_honest_at_their_ends(spent: float, cap: float | None, shown: s
 
 def test_a_bar_without_a_cap() -> None:
     assert bar(Balance("", "rho", 1.0, None, None), width=3) == "[---]"
+
+
+def test_names_and_reasons_are_inert_in_every_format(sqlite_url: str) -> None:
+    """Markup, links, pictures and HTML of an analyst are shown, not obeyed."""
+    evil = "<script>alert(1)</script> [x](javascript:1) ![p](http://e.example/p.png) `a` www.e.example *b*"
+    with Ledger.open(sqlite_url.replace("budget", "evil"), create=True) as ledger:
+        ledger.create("d <script>", budget=dp.PureDP(1.0), about=evil, analysts={"```<script>": dp.PureDP(0.5)})
+        ledger.spend("d <script>", dp.PureDP(0.25), by="```<script>", why=f"{evil}\n\n# heading\n```\n<script>")
+        markdown, html = ledger.report("d <script>"), ledger.report("d <script>", "html")
+    assert "<script" not in markdown
+    assert "](" not in markdown.replace("\\](", "")
+    assert "http://" not in markdown
+    assert "www." not in markdown
+    assert "\n# heading" not in markdown
+    assert sum(line.startswith("```") for line in markdown.splitlines()) == 2
+    assert "<script" not in html
+
+
+def test_what_an_older_ledger_holds_is_made_visible() -> None:
+    assert visible("a\u202eb\x1b[2Jc\u200d") == "a\\u202eb\\x1b[2Jc\\u200d"
+    assert visible("two\nlines é 漢") == "two\nlines é 漢"
+
+
+@pytest.mark.parametrize("bad", ["a\nb", "a\u202eb", "a\u200bb", "a\tb", "a\x1b[2J", "\ufeffa", "a\u2028b"])
+def test_names_with_invisible_characters_are_refused(sqlite_url: str, bad: str) -> None:
+    with Ledger.open(sqlite_url.replace("budget", "names"), create=True) as ledger:
+        ledger.create("d", budget=dp.PureDP(1.0))
+        with pytest.raises(dp.InvalidArgument):
+            ledger.create(bad, budget=dp.PureDP(1.0))
+        for words in ({"by": bad}, {"key": bad}, {"labels": [bad]}, {"partition": "p", "part": bad}):
+            with pytest.raises(dp.InvalidArgument) as caught:
+                ledger.spend("d", dp.PureDP(0.1), **words)  # type: ignore[arg-type]
+            assert bad not in str(caught.value)
+        with pytest.raises(dp.InvalidArgument):
+            ledger.spend("d", dp.PureDP(0.1), why="a\u202eb")
+        ledger.spend("d", dp.PureDP(0.1), why="two\nlines")

@@ -61,7 +61,7 @@ def test_without_psycopg_postgres_says_what_to_install(monkeypatch: pytest.Monke
 )
 def test_urls_that_are_not_durable_or_not_known(url: str) -> None:
     with pytest.raises(InvalidArgument, match="url"):
-        Ledger.open(url)
+        Ledger.open(url, create=True)
 
 
 def test_bad_openings(tmp_path: Path) -> None:
@@ -80,18 +80,18 @@ def test_bad_openings(tmp_path: Path) -> None:
 def test_awkward_paths(tmp_path: Path) -> None:
     folder = tmp_path / "a b#c ü"
     folder.mkdir()
-    with Ledger.open(f"sqlite:///{folder}/bud get.db") as ledger:
+    with Ledger.open(f"sqlite:///{folder}/bud get.db", create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(1))
     assert (folder / "bud get.db").exists()
 
 
 def test_the_store_is_durable(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Ledger.open(sqlite_url) as ledger, ledger._store.reading() as connection:
+    with Ledger.open(sqlite_url, create=True) as ledger, ledger._store.reading() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
     monkeypatch.setattr("dptally.ledger.store._SQLITE_FULL", 3)
     with pytest.raises(LedgerUnavailable, match="not durable"):
-        Ledger.open(sqlite_url)
+        Ledger.open(sqlite_url, create=True)
 
 
 def test_a_postgres_that_is_not_durable_is_refused(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_a_postgres_that_is_not_durable_is_refused(postgres_url: str, monkeypatc
 
     monkeypatch.setattr(sa.Connection, "exec_driver_sql", lying)
     with pytest.raises(LedgerUnavailable, match="not durable"):
-        Ledger.open(postgres_url)
+        Ledger.open(postgres_url, create=True)
 
 
 def test_read_only(ledger: Ledger, opened: Opener) -> None:
@@ -130,7 +130,7 @@ def test_read_only_needs_a_ledger(url: str, opened: Opener, tmp_path: Path) -> N
 
 
 def test_a_locked_file_times_out_and_debits_nothing(sqlite_url: str) -> None:
-    with Ledger.open(sqlite_url, timeout=0.1) as ledger:
+    with Ledger.open(sqlite_url, create=True, timeout=0.1) as ledger:
         ledger.create("d", budget=dp.PureDP(1.0))
         other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -144,7 +144,7 @@ def test_a_locked_file_times_out_and_debits_nothing(sqlite_url: str) -> None:
 
 
 def test_a_locked_row_times_out_and_debits_nothing(postgres_url: str) -> None:
-    with Ledger.open(postgres_url, timeout=0.05) as ledger:
+    with Ledger.open(postgres_url, create=True, timeout=0.05) as ledger:
         ledger.create("d", budget=dp.PureDP(1.0))
         with ledger._store.engine.connect() as other, other.begin():
             other.execute(sa.select(schema.datasets).where(schema.datasets.c.name == "d").with_for_update())
@@ -156,7 +156,7 @@ def test_a_locked_row_times_out_and_debits_nothing(postgres_url: str) -> None:
 def test_a_damaged_file_is_refused(tmp_path: Path, sqlite_url: str) -> None:
     (tmp_path / "budget.db").write_bytes(b"this is no database, and long enough to be sure of it" * 20)
     with pytest.raises(LedgerUnavailable, match="damaged or is no ledger"):
-        Ledger.open(sqlite_url)
+        Ledger.open(sqlite_url, create=True)
 
 
 def test_a_ledger_without_its_identity_is_refused(ledger: Ledger, opened: Opener) -> None:
@@ -167,11 +167,11 @@ def test_a_ledger_without_its_identity_is_refused(ledger: Ledger, opened: Opener
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes to everything")
 def test_a_read_only_file_is_refused(tmp_path: Path, sqlite_url: str) -> None:  # pragma: no cover
-    with Ledger.open(sqlite_url) as ledger:
+    with Ledger.open(sqlite_url, create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(1.0))
     (tmp_path / "budget.db").chmod(0o400)
     with pytest.raises(LedgerUnavailable):
-        Ledger.open(sqlite_url).spend("d", dp.PureDP(0.1))
+        Ledger.open(sqlite_url, create=True).spend("d", dp.PureDP(0.1))
 
 
 # -- schema versions -----------------------------------------------------------------------------------------
@@ -190,17 +190,17 @@ def test_migration_runs_once_and_is_written_into_the_chain(
 ) -> None:
     ran: list[int] = []
     ledger.spend("d", dp.PureDP(0.25))
-    monkeypatch.setattr(schema, "VERSION", 3)
-    monkeypatch.setattr("dptally.ledger.verification.VERSION", 3)
-    with pytest.raises(LedgerUnavailable, match="no way from schema version 1 to 2"):
+    monkeypatch.setattr(schema, "VERSION", 4)
+    monkeypatch.setattr("dptally.ledger.verification.VERSION", 4)
+    with pytest.raises(LedgerUnavailable, match="no way from schema version 2 to 3"):
         opened()
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: lambda c: ran.append(1), 2: lambda c: ran.append(2)})
+    monkeypatch.setattr(schema, "MIGRATIONS", {2: lambda c: ran.append(2), 3: lambda c: ran.append(3)})
     with pytest.raises(LedgerUnavailable, match="old schema"):
         opened(read_only=True)
     newer = opened()
-    assert ran == [1, 2]
+    assert ran == [2, 3]
     opened()
-    assert ran == [1, 2]
+    assert ran == [2, 3]
     assert newer.verify().entries == 3  # registered, spent, migrated
     assert newer.remaining("d") == pytest.approx(0.75)
 
@@ -288,7 +288,7 @@ def test_an_ending_that_cannot_be_written_keeps_the_first_exception(
 def test_postgres_backends_may_be_killed_at_any_statement(postgres_url: str) -> None:
     import psycopg
 
-    with Ledger.open(postgres_url) as ledger:
+    with Ledger.open(postgres_url, create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(1.0))
         address = postgres_url.replace("postgresql+psycopg", "postgresql")
         for point in range(12):
@@ -332,18 +332,18 @@ def test_threads_share_a_ledger(ledger: Ledger) -> None:
 
 
 def test_a_restored_backup_is_noticed(tmp_path: Path, sqlite_url: str) -> None:
-    with Ledger.open(sqlite_url) as ledger:
+    with Ledger.open(sqlite_url, create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(1.0))
         ledger.spend("d", dp.PureDP(0.25))
     shutil.copy(tmp_path / "budget.db", tmp_path / "backup.db")
-    with Ledger.open(sqlite_url) as ledger:
+    with Ledger.open(sqlite_url, create=True) as ledger:
         ledger.spend("d", dp.PureDP(0.5))
         head = ledger.head()
     shutil.copy(tmp_path / "backup.db", tmp_path / "budget.db")
-    with Ledger.open(sqlite_url) as restored:  # the chain alone cannot know
+    with Ledger.open(sqlite_url, create=True) as restored:  # the chain alone cannot know
         restored.verify()
     with pytest.raises(RolledBack, match="old copy"):
         Ledger.open(sqlite_url, head=head)
     (tmp_path / "budget.db").unlink()
     with pytest.raises(RolledBack, match="another ledger"):
-        Ledger.open(sqlite_url, head=head)
+        Ledger.open(sqlite_url, head=head, create=True)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import dptally as dp
 import golden
-
-log_uniform = lambda low, high: st.floats(low, high).map(lambda x: 10.0**x)  # noqa: E731
+from strategies import log_uniform
 
 
 @pytest.mark.parametrize("name", golden.ids("gdp.eps."))
@@ -90,13 +89,13 @@ def test_bad_orders_are_refused(bad: object) -> None:
         dp.Laplace(1.0).renyi(bad)
 
 
-@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, "0.1", None, True, [0.1]])
+@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, "0.1", None, True, [0.1, 1.1], ["0.1"]])
 def test_bad_deltas_are_refused(bad: object) -> None:
     with pytest.raises(dp.InvalidArgument, match="delta"):
         dp.Laplace(1.0).epsilon(bad)
 
 
-@pytest.mark.parametrize("bad", [-0.1, math.inf, math.nan, "0.1", None, True, [0.1]])
+@pytest.mark.parametrize("bad", [-0.1, math.inf, math.nan, "0.1", None, True, [0.1, -0.1]])
 def test_bad_epsilons_are_refused(bad: object) -> None:
     with pytest.raises(dp.InvalidArgument, match="epsilon"):
         dp.Laplace(1.0).delta(bad)

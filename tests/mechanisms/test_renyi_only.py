@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dptally import gdp
+from dptally.answers.convert import convert
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Composition
 from dptally.laws.moment_bound import RenyiBound, ZCDPBound
@@ -17,6 +19,7 @@ from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.json import from_json, to_json
 from dptally.mechanisms.laplace import Laplace
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.pure_dp import PureDP
 from dptally.mechanisms.renyi_dp import RenyiDP
 from dptally.mechanisms.zcdp import ZCDP
 
@@ -76,11 +79,31 @@ def test_a_point_above_the_envelope_is_ignored() -> None:
 
 def test_order_infinity() -> None:
     (law,) = RenyiDP((2.0, math.inf), (0.1, 1.0)).laws()
-    assert law.log_moment(np.array([1.0, 7.0])).tolist() == pytest.approx([0.1, 7.0])
-    (pure,) = RenyiDP((math.inf,), (1.0,)).laws()
-    assert isinstance(pure, RenyiBound)
-    assert pure.log_moment(np.array([2.0])) == pytest.approx(2.0)
-    assert pure.mean == 1.0
+    response = PureDP(1.0).laws()[0]
+    assert isinstance(law, RenyiBound)
+    assert law.log_moment(np.array([1.0])) == pytest.approx(0.1)
+    assert law.log_moment(np.array([7.0])) == pytest.approx(response.log_moment(np.array([7.0])))
+    assert law.mean == pytest.approx(0.1)
+    # order infinity alone, or beside orders that it implies, is pure DP
+    assert RenyiDP((math.inf,), (1.0,)).laws() == RenyiDP((2.0, math.inf), (0.74, 1.0)).laws() == (response,)
+
+
+def test_order_infinity_answers_as_pure_dp_does() -> None:
+    plan, pure = 50 * RenyiDP((math.inf,), (0.2,)), 50 * PureDP(0.2)
+    assert plan.epsilon_interval(1e-3) == pure.epsilon_interval(1e-3)
+    assert plan.epsilon(1e-3) == pytest.approx(4.731139738, abs=1e-8)  # kov.eps of tests/golden.json
+    one = RenyiDP((math.inf,), (1.0,))
+    assert gdp.identify(one).verdict == gdp.Verdict.GDP
+    assert convert(one, "gaussian").mu == pytest.approx(1.2320353853, abs=1e-9)
+    assert convert(one, "zcdp").rho() == pytest.approx(math.tanh(0.5), rel=1e-12)
+    assert convert(one, "renyi", order=2.0).epsilons[0] == pytest.approx(0.735325664056, rel=1e-11)
+    # two declared orders: the better of pure DP and the Renyi bound, at every delta
+    both = RenyiDP((2.0, math.inf), (0.1, 1.0))
+    for delta in (1e-9, 1e-3, 0.2):
+        least = min(PureDP(1.0).epsilon(delta), RenyiDP((2.0,), (0.1,)).epsilon(delta))
+        assert both.epsilon(delta) <= least * (1 + 1e-12)
+    assert gdp.identify(both).verdict == gdp.Verdict.GDP
+    assert gdp.measure(both).mu.upper <= 1.2320354
 
 
 @given(
@@ -100,7 +123,7 @@ def test_a_declared_curve_bounds_the_mechanism_it_came_from(orders: list[float],
 
 @given(alpha=st.floats(1.001, 200), epsilon=st.floats(-12, 3).map(lambda x: 10.0**x))
 def test_alpha_is_renyi_in_other_units(alpha: float, epsilon: float) -> None:
-    """E000-13: 1 + a (a - 1) eps = exp((a - 1) D_a)."""
+    """docs/errata.md: 1 + a (a - 1) eps = exp((a - 1) D_a)."""
     (law,) = AlphaDP(alpha, epsilon).laws()
     at = np.array([(alpha - 1) * 0.999999])
     (renyi,) = RenyiDP((alpha,), (math.log1p(alpha * (alpha - 1) * epsilon) / (alpha - 1),)).laws()

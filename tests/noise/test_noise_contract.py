@@ -59,6 +59,76 @@ print(SYSTEM.take(16).hex(), os.read(read, 16).hex())
     assert mine != theirs
 
 
+RAW_FORK = """
+import ctypes, os, sys
+from dptally import noise
+from dptally.noise import source
+from dptally.noise.source import SYSTEM
+if sys.argv[1] == "no page":
+    source._GENERATION.page = None
+if sys.argv[1] == "same id":  # as in a new namespace, where every first process is number 1
+    os.getpid = lambda: 1
+if sys.argv[1] == "between":
+    noise.discrete_laplace(1000)
+else:
+    SYSTEM.take(1)  # within a draw: there is a block to inherit
+libc = ctypes.CDLL(None)
+libc.fork.restype = ctypes.c_int
+read, write = os.pipe()
+child = libc.fork()  # below Python: no hook of Python's runs
+many = lambda: bytes(str([noise.discrete_laplace(1000) for _ in range(20)]), "ascii")
+drawn = many() if sys.argv[1] == "between" else SYSTEM.take(32)
+if child == 0:
+    os.write(write, drawn)
+    os._exit(0)
+os.waitpid(child, 0)
+print(os.read(read, 4096).hex(), drawn.hex())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks below Python by way of the C library")
+@pytest.mark.parametrize("case", ["page", "no page", "same id", "between"])
+def test_a_fork_below_python_draws_other_noise(case):
+    program = [sys.executable, "-c", RAW_FORK, case]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    theirs, mine = done.stdout.split()
+    assert len(mine) >= 64
+    assert mine != theirs
+
+
+def test_nothing_is_left_between_draws():
+    """What no process holds, no checkpoint or snapshot of it can draw again."""
+    for draw in (
+        lambda: noise.discrete_laplace(3),
+        lambda: noise.discrete_laplace(3, size=5),
+        lambda: noise.discrete_gaussian(3),
+        lambda: noise.discrete_gaussian(3, size=100),
+        lambda: noise.uniform_below(6),
+        lambda: noise.uniform_below(6, size=3),
+        lambda: noise.bernoulli(F(1, 3)),
+        lambda: noise.bernoulli(F(1, 3), size=3),
+        lambda: noise.bernoulli_exp(1),
+        lambda: noise.bernoulli_exp(1, size=3),
+        lambda: noise.randomized_response(np.array([0, 1]), 0.75),
+        lambda: noise.grid_laplace(0.5, 1, 1),
+        lambda: noise.grid_gaussian([0.5, 1.0], 1, 1),
+    ):
+        draw()
+        assert (SYSTEM._block, SYSTEM._used) == (b"", 0)
+
+
+def test_a_block_belongs_to_one_process(monkeypatch):
+    source = SystemBytes()
+    first = source.take(8)
+    block = source._block
+    assert len(block) == BLOCK <= 1024, "small: what is lost or found with it is little"
+    assert block.startswith(first)
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    source.take(8)
+    assert source._block != block
+    source.drop()
+
+
 def test_a_dropped_buffer_is_gone():
     source = SystemBytes()
     source.take(8)
@@ -211,6 +281,28 @@ def test_integers_are_rounded_to_coarse_grids_and_wide_ones_stay_exact():
     assert grid.to_grid(1e300, -40).item() == int(1e300) << 40
     assert noise.grid_laplace(1e300, 1, F(1, 2**40)) == 1e300
     assert grid.from_grid(-(2**1100), 0) == -math.inf
+
+
+@pytest.mark.parametrize("draw", [noise.grid_laplace, noise.grid_gaussian])
+def test_values_at_the_end_of_64_bits_do_not_wrap(draw):
+    for end, sign in ((2**63 - 1, 1), (-(2**63), -1), (2**63 - 10, 1)):
+        for values in ([end] * 32, np.full(32, end)):
+            assert (sign * draw(values, 2, 1) > 9e18).all()
+    assert (draw(np.full(32, 2**64 - 1, dtype=np.uint64), 2, 1) > 1.8e19).all()
+    assert draw([2**70, 1], 2, 1)[0] == pytest.approx(2.0**70)
+    assert draw(2**70, 2, F(1, 4)) == pytest.approx(2.0**70)
+    assert draw([10**400, -(10**400)], 2, 1).tolist() == [math.inf, -math.inf]
+
+
+def test_integers_beside_floats_are_not_rounded():
+    assert grid.to_grid([2**53 + 1, 0.5], 0).tolist() == [2**53 + 1, 1]
+    assert grid.to_grid([2**63 + 1, -1], 0).tolist() == [2**63 + 1, -1]
+    assert grid.to_grid([np.int64(3), 2**70, F(1, 2)], 0).tolist() == [3, 2**70, 1]
+    for bad in ([2**70, "x"], [2**70, True], [2**70, None], [2**70, 1j]):
+        with pytest.raises(InvalidType, match="real numbers"):
+            grid.to_grid(bad, 0)
+    with pytest.raises(InvalidArgument, match="finite"):
+        grid.to_grid([2**70, math.inf], 0)
 
 
 def test_the_natural_grid_is_a_power_of_two_of_a_sixty_fourth_of_the_scale_or_less():

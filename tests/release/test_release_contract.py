@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dptally import ADD_REMOVE, REPLACE, release
-from dptally.errors import DptallyError, InvalidArgument, InvalidType
+from dptally.errors import DptallyError, InvalidArgument
 from dptally.noise.source import SYSTEM
 
 SECRET = 987654321.125
@@ -86,23 +86,28 @@ def test_one_kind_of_noise_must_be_asked_for(call):
             call(**options)
 
 
-NO_COLUMNS = [[], np.array([]), 5, None, "abc", {1: 2}, {1, 2}, [[1, 2], [3, 4]], [[1], [2, 3]], iter((1, 2)),
+NO_COLUMNS = [5, None, "abc", {1: 2}, {1, 2}, np.array([[1, 2], [3, 4]]), iter((1, 2)),
               np.ma.array([1, 0], mask=[False, True])]  # fmt: skip
 
 
 @pytest.mark.parametrize("call", COLUMNS)
 @pytest.mark.parametrize("data", NO_COLUMNS)
-def test_what_is_not_a_column_or_is_empty(call, data):
+def test_what_is_not_a_column(call, data):
     with pytest.raises(InvalidArgument, match="data must be"):
         call(data)
 
 
-NO_NUMBERS = [[1.0, math.nan], ["a", "b"], [1, None], [1j], np.array([1.0], dtype=np.longdouble)]
+NO_NUMBERS = [
+    np.array(["a", "b"]),
+    np.array([1j]),
+    np.array([1.0], dtype=np.longdouble),
+    np.array(["2026-01-01"], "M8"),
+]
 
 
 @pytest.mark.parametrize("call", NUMBERS)
 @pytest.mark.parametrize("data", NO_NUMBERS)
-def test_columns_that_are_not_numbers(call, data):
+def test_columns_of_a_type_that_is_not_of_numbers(call, data):
     with pytest.raises(InvalidArgument, match="data must be"):
         call(data)
 
@@ -112,13 +117,6 @@ def test_columns_that_are_not_numbers(call, data):
 def test_bounds_that_are_reversed_or_no_numbers(call, bounds):
     with pytest.raises(InvalidArgument, match=r"lower|upper"):
         call(lower=bounds[0], upper=bounds[1])
-
-
-def test_bounds_that_integers_cannot_meet_or_that_are_too_wide():
-    with pytest.raises(InvalidArgument, match="two integers"):
-        bounded_sum(np.array([1, 2]), lower=0.2, upper=1.5)
-    with pytest.raises(InvalidArgument, match="2\\^62"):
-        bounded_sum(np.array([1, 2]), lower=0, upper=2**63, scale=2**60)
 
 
 @pytest.mark.parametrize("call", [bounded_sum, mean, histogram, mode, bits])
@@ -135,36 +133,46 @@ def test_grids_that_are_no_power_of_two(call, grid):
         call(grid=grid)
 
 
-def test_more_categories_than_declared():
+def test_categories_that_are_none():
     for call in (histogram, mode):
-        with pytest.raises(InvalidArgument, match="declared categories only"):
-            call([1, 2, 3])
-        with pytest.raises(InvalidArgument, match="declared categories only"):
-            call([1.0, math.nan])
-        with pytest.raises(InvalidType, match="hashable"):
-            call(np.array([[1], {}], dtype=object))
         for categories in ((), (1, 1)):
             with pytest.raises(InvalidArgument, match="categories"):
                 call(categories=categories)
-    with pytest.raises(InvalidArgument, match="declared categories only"):
-        response([0, 1, 2])
+        for missing in (3, [1], "other"):
+            with pytest.raises(InvalidArgument, match="missing must be a declared category"):
+                call(missing=missing)
+    for call in (histogram, mode, response):
+        for categories in (5, [[1], [2]], iter("ab"), None):
+            with pytest.raises(InvalidArgument, match="hashed"):
+                call(categories=categories)
     with pytest.raises(InvalidArgument, match="at least two"):
         response(categories=(0,))
     with pytest.raises(InvalidArgument, match="plain values"):
         response(categories=((0, 1), (1, 0)))
+    with pytest.raises(InvalidArgument, match="missing must be a declared category"):
+        response(missing=2)
 
 
-@pytest.mark.parametrize("data", [[0, 2], [0.0, 1.0], ["0"]])
-def test_bits_that_are_no_bits(data):
-    with pytest.raises(InvalidArgument, match="data must be"):
-        bits(data)
+def test_bits_and_conditions_of_another_type():
+    for data in (np.array(["0"]), np.array([1j])):
+        with pytest.raises(InvalidArgument, match="data must be"):
+            bits(data)
+        with pytest.raises(InvalidArgument, match="where must be"):
+            count([1], where=data)
 
 
-def test_conditions_of_another_length_or_kind():
+def test_conditions_of_another_length():
     with pytest.raises(InvalidArgument, match="as long as the data"):
         count([1, 2], where=[True])
-    with pytest.raises(InvalidArgument, match="where"):
-        count([1, 2], where=[0.5, 1])
+    with pytest.raises(InvalidArgument, match="missing must be"):
+        count([1, 2], missing="no")
+
+
+@pytest.mark.parametrize("call", [count, bounded_sum, mean, histogram, mode, response, bits, rectify, ptr, answer])
+@pytest.mark.parametrize("unit", ["person", "person:", "person: ", "", None, 3, "rows"])
+def test_units_that_are_no_unit(call, unit):
+    with pytest.raises(InvalidArgument, match="unit must be"):
+        call(unit=unit)
 
 
 def test_response_probabilities():
@@ -179,7 +187,10 @@ def test_counts_of_means():
     with pytest.raises(InvalidArgument, match="count_scale"):
         mean(adjacency=ADD_REMOVE)
     with pytest.raises(InvalidArgument, match="the count is public"):
-        mean(adjacency=REPLACE, count_scale=1)
+        mean(adjacency=REPLACE, count_scale=1, missing=0)
+    for missing in (math.nan, math.inf, "0", True):
+        with pytest.raises(InvalidArgument, match="missing"):
+            mean(missing=missing)
 
 
 @pytest.mark.parametrize("call", [ptr, bits])
@@ -217,13 +228,13 @@ def test_rates_and_collections():
     for rate in (-0.1, 1.1, math.nan, F(1, 3)):
         with pytest.raises(InvalidArgument, match="rate"):
             release.poisson_sample([1], rate)
-    for data in ([], 5, "abc"):
+    for data in (5, "abc"):
         with pytest.raises(InvalidArgument, match="data"):
             release.poisson_sample(data, 0.5)
 
 
 def test_answers_that_are_no_number():
-    for value in (math.nan, math.inf, "1", [1.0], True):
+    for value in ("1", [1.0], True, 1j):
         with pytest.raises(InvalidArgument, match="value"):
             answer(value)
 
@@ -231,12 +242,9 @@ def test_answers_that_are_no_number():
 @pytest.mark.parametrize("call", [bounded_sum, mean, histogram, mode, response, bits])
 def test_no_error_says_what_the_data_are(call):
     shown = str(SECRET)
-    for data in ([SECRET, math.nan], [SECRET, "x"], np.array([SECRET, None], dtype=object), [SECRET, 7.5]):
-        try:
-            call(data, scale=F(1, 3)) if call in (bounded_sum, mean) else call(data)
-        except DptallyError as error:
-            seen = f"{error} {error.args} {vars(error)}"
-            assert shown not in seen
-            assert "987654" not in seen
-        else:
-            raise AssertionError("each of these is refused")
+    for data in (np.array([[SECRET]]), {SECRET: 1}, np.ma.array([SECRET], mask=[False])):
+        with pytest.raises(DptallyError) as caught:
+            call(data)
+        seen = f"{caught.value} {caught.value.args} {vars(caught.value)}"
+        assert shown not in seen
+        assert "987654" not in seen

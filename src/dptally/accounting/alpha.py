@@ -1,4 +1,4 @@
-"""Alpha-divergence differential privacy: (exp K(a-1) - 1)/(a (a-1)). Renyi DP in other units.  [ADP paper,
+"""Alpha-divergence differential privacy: (exp K(a-1) - 1)/(a (a-1)). Renyi DP in other units.  [Liu, Wang 2025,
 Def. 8]
 
 The identity a (a-1) e_alpha + 1 = exp((a-1) e_renyi) is a strictly increasing bijection at every order, so
@@ -9,7 +9,7 @@ neither beats the other. What this file adds is the paper's own units and algori
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -17,10 +17,10 @@ import numpy as np
 from dptally import checks
 from dptally.accounting import renyi
 from dptally.accounting.answer import Answer
+from dptally.accounting.moments import Asked
 from dptally.checks import Floats
 from dptally.errors import CannotCalibrate, InvalidArgument
-from dptally.law import Composition
-from dptally.numerics.rounding import down, up
+from dptally.numerics.rounding import EPS, down, up
 
 __all__ = [
     "compose",
@@ -32,39 +32,44 @@ __all__ = [
     "log_divergence",
     "log_power",
     "self_compose",
+    "sigma_for",
     "smallest_epsilon",
     "smallest_sigma",
     "to_renyi",
 ]
 
-_THEOREM = "ADP paper, Prop. 4 (corrected) = Mironov 2017, Prop. 3"
-_ALGORITHM = "ADP paper, Algorithm {} (corrected)"
+_THEOREM = "Liu, Wang 2025, Prop. 4 (corrected) = Mironov 2017, Prop. 3"
+_ALGORITHM = "Liu, Wang 2025, Algorithm {} (corrected)"
 
 
 # -- divergences of a plan -----------------------------------------------------------------------------------
 
 
-def divergence(directions: Sequence[Composition], orders: Floats) -> Floats:
+def divergence(plan: Asked, orders: Floats) -> Floats:
     """Alpha divergence (exp((a-1) D_a) - 1)/(a (a-1)) of each order in [1, inf), the larger direction; order
     1 is KL.
 
-    Accurate to a few ulps, not rounded. inf where the divergence is infinite or the double itself overflows;
-    :func:`log_divergence` tells which.
+    Rounded up. inf where the divergence is infinite or the double itself overflows; :func:`log_divergence` tells
+    which.
     """
     with np.errstate(over="ignore"):
-        return np.exp(log_divergence(directions, orders))
+        return np.asarray(np.exp(log_divergence(plan, orders)) * (1 + 4 * EPS), dtype=np.float64)
 
 
-def log_divergence(directions: Sequence[Composition], orders: Floats) -> Floats:
-    """The logarithm of :func:`divergence`, which does not overflow; -inf where the divergence is zero."""
+def log_divergence(plan: Asked, orders: Floats) -> Floats:
+    """The logarithm of :func:`divergence`, rounded up, which does not overflow; -inf where the divergence is zero."""
     orders = np.asarray(orders, dtype=np.float64)
     if not np.all((orders >= 1) & (orders < np.inf)):
         raise InvalidArgument("order", "an order in [1, inf)", orders.tolist())
-    rates = renyi.divergence(directions, orders)
+    rates = renyi.divergence(plan, orders)
     t = orders - 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        above = _log_expm1(t * rates) - np.log(orders) - np.log(t)
-        return np.where(t > 0, above, np.log(rates))
+        body = _log_expm1(t * rates * (1 + EPS))
+        parts = np.log(orders), np.log(t)
+        above = body - parts[0] - parts[1]
+        finite = np.where(np.isfinite(body), np.abs(body), 0.0)
+        above = above + 8 * EPS * (1 + finite + np.abs(parts[0]) + np.where(t > 0, np.abs(parts[1]), 0.0))
+        return np.where(t > 0, above, np.log(rates) + 2 * EPS)
 
 
 def _log_expm1(k: Floats) -> Floats:
@@ -85,7 +90,7 @@ def log_power(order: float, epsilon: float) -> float:
 
 
 def compose(order: float, first: float, second: float) -> float:
-    """Two (order, epsilon) guarantees on the same data: e1 + e2 + a (a-1) e1 e2, rounded up.  [ADP paper,
+    """Two (order, epsilon) guarantees on the same data: e1 + e2 + a (a-1) e1 e2, rounded up.  [Liu, Wang 2025,
     Prop. 2]
 
     >>> round(compose(1.5, 0.3, 0.3), 12)
@@ -111,7 +116,7 @@ def self_compose(order: float, epsilon: float, count: int) -> float:
 
 
 def to_renyi(order: float, epsilon: float) -> float:
-    """The Renyi epsilon of the same guarantee: log(1 + a (a-1) epsilon)/(a-1), rounded up.  [ADP paper, Def.
+    """The Renyi epsilon of the same guarantee: log(1 + a (a-1) epsilon)/(a-1), rounded up.  [Liu, Wang 2025, Def.
     8]
 
     >>> round(to_renyi(10.0, 0.5), 12)
@@ -132,8 +137,9 @@ def from_renyi(order: float, epsilon: float) -> float:
 
 
 def epsilon_from_alpha(order: float, epsilon: float, delta: float) -> float:
-    """(order, epsilon)-ADP implies (log((a (a-1) epsilon + 1)/delta)/(a-1), delta)-DP, rounded up.  [ADP
-    paper, Prop. 4]
+    """(order, epsilon)-ADP implies (log((a (a-1) epsilon + 1)/delta)/(a-1), delta)-DP, rounded up.
+
+    [Liu, Wang 2025, Prop. 4]
 
     >>> round(epsilon_from_alpha(10.0, 0.5, 1e-5), 12)
     1.704618540162
@@ -163,17 +169,17 @@ def _order(order: float) -> float:
 # -- questions -----------------------------------------------------------------------------------------------
 
 
-def epsilon(directions: Sequence[Composition], delta: float, orders: Iterable[float] | None = None) -> Answer:
+def epsilon(plan: Asked, delta: float, orders: Iterable[float] | None = None) -> Answer:
     """The epsilon at ``delta`` by the paper's conversion, the order optimised: the Renyi answer of Mironov's
     Prop. 3.
     """
-    answer = renyi.epsilon(directions, delta, "mironov", orders)
+    answer = renyi.epsilon(plan, delta, "mironov", orders)
     return replace(answer, framework="alpha", theorem=_THEOREM)
 
 
-def delta(directions: Sequence[Composition], epsilon: float, orders: Iterable[float] | None = None) -> Answer:
+def delta(plan: Asked, epsilon: float, orders: Iterable[float] | None = None) -> Answer:
     """The delta at ``epsilon`` by the paper's conversion, the order optimised."""
-    answer = renyi.delta(directions, epsilon, "mironov", orders)
+    answer = renyi.delta(plan, epsilon, "mironov", orders)
     return replace(answer, framework="alpha", theorem=_THEOREM)
 
 
@@ -239,6 +245,24 @@ def smallest_sigma(
     values = up(sensitivity * np.sqrt(0.5 * count * grid[usable] / room[usable]), 8)
     i = int(np.argmin(values))
     return Answer(float(values[i]), "alpha", _ALGORITHM.format(2), float(grid[usable][i]))
+
+
+def sigma_for(order: float, epsilon: float, sensitivity: float = 1.0) -> float:
+    """The smallest Gaussian noise that is (order, epsilon)-ADP, rounded up:
+
+    sigma^2 = a (a-1) sensitivity^2 / (2 log(1 + a (a-1) epsilon))  [ADP paper, Cor. 1]
+
+    >>> round(sigma_for(2.0, 0.5), 12)
+    1.201122408786
+    """
+    order, epsilon = _order(order), checks.positive("epsilon", epsilon)
+    sensitivity = checks.positive("sensitivity", sensitivity)
+    product = down(order * (order - 1) * epsilon, 2)
+    log_size = math.log(order) + math.log(order - 1) + math.log(epsilon)
+    power = down(math.log1p(product), 2) if math.isfinite(product) else down(log_size, 4 + 4 * abs(log_size))
+    if not power > 0:
+        raise CannotCalibrate(f"no Gaussian noise that a double can hold meets epsilon {epsilon!r} at order {order!r}")
+    return up(sensitivity * math.sqrt(order) * math.sqrt(order - 1) / math.sqrt(2 * power), 6)
 
 
 def _log_inverse(delta: float) -> float:

@@ -2,7 +2,7 @@
 
 Every step enters as the pair that dominates its guarantee: loss infinite with probability delta_j, else
 between -epsilon_j and epsilon_j [Kairouz, Oh, Viswanath 2015, Thm. 3.2]. So the infinite part of the
-composition has the mass p = 1 - prod (1 - delta_j), and the theorems below speak of the rest, with (delta -
+composition has the mass p = 1 - prod (1 - delta_j), and the theorems below refer to the rest, with (delta -
 p)/(1 - p).
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from dptally import checks
 from dptally.accounting.answer import Answer, larger
-from dptally.accounting.moments import checked, infinity_mass
+from dptally.accounting.moments import Asked, checked, infinity_mass
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition, Law
@@ -127,7 +127,7 @@ def _implied(epsilon0: float, x: float, two_sided: bool = True) -> float:
 # -- the guarantees of the steps -----------------------------------------------------------------------------
 
 
-def guarantees(directions: Sequence[Composition], free: float = 0.0, cuts: Cuts | None = None) -> list[list[Guarantee]]:
+def guarantees(plan: Asked, free: float = 0.0, cuts: Cuts | None = None) -> list[list[Guarantee]]:
     """The steps' (epsilon, delta), one list for each direction that must be composed by itself.
 
     A bounded loss gives (sup L, P(L = inf)). An unbounded one is cut by its own profile at an equal share of
@@ -136,6 +136,7 @@ def guarantees(directions: Sequence[Composition], free: float = 0.0, cuts: Cuts 
     two directions it is not known which laws belong together, and each direction stands alone.
     """
     cuts = Cuts() if cuts is None else cuts
+    directions = checked(plan)
     lists = [_guarantees_one(composition, free, cuts) for composition in directions]
     if not _paired(directions):
         return [[replace(step, two_sided=False) for step in steps] for steps in lists]
@@ -147,17 +148,17 @@ def guarantees(directions: Sequence[Composition], free: float = 0.0, cuts: Cuts 
 
 def _paired(directions: Sequence[Composition]) -> bool:
     """Whether it is known which law of one direction belongs to which of the other."""
-    shapes = {tuple(n for _, n in composition.parts) for composition in directions}
+    shapes = {tuple(n for _, n in composition.stated) for composition in directions}
     return len(directions) == 1 or (len(shapes) == 1 and all(len(shape) == 1 for shape in shapes))
 
 
 def _guarantees_one(composition: Composition, free: float, cuts: Cuts) -> list[Guarantee]:
-    number = sum(n for law, n in composition.parts if math.isinf(law.supremum))
+    number = sum(n for law, n in composition.stated if math.isinf(law.supremum))
     share = free / max(number, 1) * (1 - 2.0**-44)  # a hair less, so that the sum cannot round past ``free``
     if number and not share > 0:
-        raise Unanswerable("a step's loss is unbounded, so it has no guarantee at this delta; ask a larger one")
+        raise Unanswerable("a step's loss is unbounded, so it has no guarantee at this delta; use a larger delta")
     out = []
-    for law, n in composition.parts:
+    for law, n in composition.stated:
         if math.isinf(law.supremum):
             out.append(Guarantee(cuts.epsilon(law, share), min(up(law.infinity_mass + share), 1.0), n))
         else:
@@ -186,7 +187,9 @@ class Cuts:
             enough = upper <= target
             i = int(np.argmax(enough))
             if not enough[i]:
-                raise Unanswerable("a step's profile does not fall to its share of delta; ask the Renyi framework")
+                raise Unanswerable(
+                    "a step's profile does not fall to its share of delta; use dptally.accounting.renyi.epsilon"
+                )
             if i == 0 or grid[i] - grid[i - 1] <= self.tolerance * grid[i]:
                 break
             closer = np.linspace(grid[i - 1], grid[i], 17)[1:-1]
@@ -199,7 +202,7 @@ def _scan(law: Law) -> tuple[Floats, Floats]:
     if not law.determined:
         raise Unanswerable(
             f"{type(law).__name__} bounds Renyi divergences only and gives no (epsilon, delta) by itself; "
-            "ask the Renyi framework"
+            "use dptally.accounting.renyi.epsilon"
         )
     high = 1e-9
     while law.log_profile(np.array([high]))[1][0] > -740 and high < 1e30:
@@ -211,7 +214,7 @@ def _scan(law: Law) -> tuple[Floats, Floats]:
 # -- questions -----------------------------------------------------------------------------------------------
 
 
-def epsilon(directions: Sequence[Composition], delta: float, composition: str = "tightest") -> Answer:
+def epsilon(plan: Asked, delta: float, composition: str = "tightest") -> Answer:
     """The epsilon at ``delta`` by basic, advanced or Kairouz-Oh-Viswanath composition, rounded up.
 
     With p the mass at infinity and d' = (delta - p)/(1 - p): "basic" is sum e_j, then Theorem 2.1 at d';
@@ -220,16 +223,16 @@ def epsilon(directions: Sequence[Composition], delta: float, composition: str = 
     of it, divided equally.
     """
     delta = checks.probability("delta", delta)
-    return _epsilon(checked(directions), delta, _names(composition), Cuts())
+    return _epsilon(checked(plan), delta, _names(composition), Cuts())
 
 
-def delta(directions: Sequence[Composition], epsilon: float, composition: str = "tightest") -> Answer:
+def delta(plan: Asked, epsilon: float, composition: str = "tightest") -> Answer:
     """The delta at ``epsilon`` by the same theorems, rounded up.
 
     With unbounded steps it is found by bisection, as a delta whose own epsilon is small enough.
     """
     epsilon = checks.nonnegative("epsilon", epsilon)
-    names, directions = _names(composition), checked(directions)
+    names, directions = _names(composition), checked(plan)
     if all(math.isfinite(c.supremum) for c in directions):
         return larger([_delta(steps, epsilon, names) for steps in guarantees(directions)])
 

@@ -175,7 +175,7 @@ SOURCES: tuple[Source, ...] = (
         "2210.09269",
     ),
     Source(
-        "ADP paper",
+        "Liu, Wang 2025",
         "Yifeng Liu and Zehua Wang",
         2025,
         "A Novel Approach to Differential Privacy with Alpha Divergence",
@@ -241,6 +241,14 @@ SOURCES: tuple[Source, ...] = (
         "Renyi Divergence and Kullback-Leibler Divergence",
         "IEEE Transactions on Information Theory 60(7)",
         "1206.2459",
+    ),
+    Source(
+        "Asoodeh et al. 2021",
+        "Shahab Asoodeh and Jiachun Liao and Flavio P. Calmon and Oliver Kosut and Lalitha Sankar",
+        2021,
+        "Three Variants of Differential Privacy: Lossless Conversion and Applications",
+        "IEEE Journal on Selected Areas in Information Theory 2(1)",
+        "2008.06529",
     ),
     Source(
         "Lorentz 1953",

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from dptally import checks
 from dptally.accounting import alpha, approximate, certified, concentrated, gaussian, optimal, pure, renyi
 from dptally.accounting.answer import Answer
-from dptally.accounting.decimals import shown_down
-from dptally.accounting.moments import checked
+from dptally.accounting.moments import Asked, checked
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition
+from dptally.numerics.shown import shown_down
 
 __all__ = ["Row", "rows"]
 
@@ -63,10 +63,10 @@ ROUTES: tuple[tuple[str, Route], ...] = (
 CONCENTRATED = (("zCDP, tightest conversion", "tightest"), ("zCDP, Bun-Steinke's conversion", "bun-steinke"))
 
 
-def rows(directions: Sequence[Composition], delta: float) -> tuple[Row, ...]:
+def rows(plan: Asked, delta: float) -> tuple[Row, ...]:
     """One row per framework, the smallest epsilon first; those without an answer last, with the reason."""
     delta = checks.probability("delta", delta)
-    directions = checked(directions)
+    directions = checked(plan)
     if not any(composition.parts for composition in directions):
         return tuple(Row(name, 0.0, detail="nothing was run") for name, _ in (*ROUTES, *CONCENTRATED))
     found = [_row(name, route, directions, delta) for name, route in ROUTES]
@@ -75,7 +75,7 @@ def rows(directions: Sequence[Composition], delta: float) -> tuple[Row, ...]:
 
 
 def _concentrated(directions: Sequence[Composition], delta: float) -> list[Row]:
-    """Both conversions from one rho: finding it is the dear part."""
+    """Both conversions from one rho: finding it is the expensive part."""
     try:
         rho = concentrated.rho(directions)
     except Unanswerable as refusal:

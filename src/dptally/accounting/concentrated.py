@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from dptally import checks
 from dptally.accounting import renyi
 from dptally.accounting.answer import Answer
-from dptally.accounting.moments import MOMENT_TRUST, checked, infinity_mass
+from dptally.accounting.moments import MOMENT_TRUST, Asked, checked, infinity_mass
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition, Law
@@ -26,6 +25,7 @@ __all__ = [
     "rho",
     "rho_for",
     "rho_from_pure",
+    "sigma_for",
     "smallest_rho",
 ]
 
@@ -38,37 +38,37 @@ _TOLERANCE = 1e-12  # of rho, relative
 _BUDGET = 100_000  # intervals; past it the bound found so far is the answer: looser, still an upper bound
 
 
-def rho(directions: Sequence[Composition]) -> float:
+def rho(plan: Asked) -> float:
     """The smallest rho for which the plan is rho-zCDP, rounded up: the larger direction; inf if there is
     none.
 
     Of a composition it is at most the sum of its parts' rho, and less where their suprema lie at different
     orders.
     """
-    return max(smallest_rho(composition) for composition in checked(directions))
+    return max(smallest_rho(composition) for composition in checked(plan))
 
 
 # -- questions -----------------------------------------------------------------------------------------------
 
 
-def epsilon(directions: Sequence[Composition], delta: float, conversion: str = "tightest") -> Answer:
+def epsilon(plan: Asked, delta: float, conversion: str = "tightest") -> Answer:
     """The epsilon at ``delta`` that the plan's smallest rho proves, rounded up (see
     :func:`epsilon_from_rho`).
     """
-    smallest = _finite_rho(directions)
+    smallest = _finite_rho(plan)
     return epsilon_from_rho(smallest, delta, conversion)
 
 
-def delta(directions: Sequence[Composition], epsilon: float, conversion: str = "tightest") -> Answer:
+def delta(plan: Asked, epsilon: float, conversion: str = "tightest") -> Answer:
     """The delta at ``epsilon`` that the plan's smallest rho proves, rounded up (:func:`delta_from_rho`)."""
-    smallest = _finite_rho(directions)
+    smallest = _finite_rho(plan)
     return delta_from_rho(smallest, epsilon, conversion)
 
 
-def _finite_rho(directions: Sequence[Composition]) -> float:
-    smallest = rho(directions)
+def _finite_rho(plan: Asked) -> float:
+    smallest = rho(plan)
     if math.isinf(smallest):
-        raise Unanswerable("the plan is not zCDP for any rho; ask the Renyi framework or the certified accountant")
+        raise Unanswerable("the plan is not zCDP for any rho; use dptally.accounting.renyi.epsilon or plan.epsilon")
     return smallest
 
 
@@ -165,6 +165,18 @@ def rho_from_pure(epsilon: float) -> float:
     epsilon = checks.nonnegative("epsilon", epsilon)
     value = epsilon * math.tanh(0.5 * epsilon)
     return up(value, 4) if value > 0 else 0.0
+
+
+def sigma_for(rho: float, sensitivity: float = 1.0) -> float:
+    """The smallest Gaussian noise that is rho-zCDP, rounded up: sigma^2 = sensitivity^2 / (2 rho).
+
+    [ADP paper, (37); Bun, Steinke 2016, Prop. 1.6]
+
+    >>> round(sigma_for(0.02), 12)
+    5.0
+    """
+    rho, sensitivity = checks.positive("rho", rho), checks.positive("sensitivity", sensitivity)
+    return up(sensitivity * math.sqrt(0.5 / rho), 4)
 
 
 def _quadratic(rho: float, t: Floats) -> Floats:

@@ -10,7 +10,7 @@ from dptally import checks
 from dptally.accounting import certified, concentrated, gaussian, renyi, tradeoff
 from dptally.accounting.citations import Source, cited
 from dptally.accounting.compare import CERTIFIED_THEOREM
-from dptally.accounting.moments import checked
+from dptally.accounting.moments import Asked, checked
 from dptally.errors import Unanswerable
 from dptally.interval import Interval
 from dptally.law import Composition
@@ -40,13 +40,13 @@ class Facts:
         return cited(self.theorems)
 
 
-def facts(directions: Sequence[Composition], delta: float, steps: int, theorems: Sequence[str] | None = None) -> Facts:
+def facts(plan: Asked, delta: float, steps: int, theorems: Sequence[str] | None = None) -> Facts:
     """What is known of epsilon at this delta without the mechanisms' names; ``steps`` is for the text.
 
     theorems: what says that the laws dominate what was run; by default what the laws cite.
     """
     delta = checks.probability("delta", delta)
-    directions = checked(directions)
+    directions = checked(plan)
     box = certified.epsilon_interval(directions, delta)
     determined = all(composition.determined for composition in directions)
     return Facts(

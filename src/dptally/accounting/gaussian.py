@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from dptally import checks
 from dptally.accounting.answer import Answer
-from dptally.accounting.moments import checked
+from dptally.accounting.moments import Asked, checked
 from dptally.errors import CannotCalibrate, InvalidArgument, Unanswerable
+from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.numerics.normal import (
     LARGEST_MU,
@@ -34,6 +34,7 @@ __all__ = [
     "log_delta_mu",
     "mu",
     "mu_for",
+    "mu_interval",
     "probabilistic_epsilon",
     "sigma_for",
 ]
@@ -41,9 +42,9 @@ __all__ = [
 _THEOREM = "Dong, Roth, Su 2022, Cor. 3.3 (mu adds in squares) and Balle, Wang 2018, Thm. 8 (the profile)"
 
 
-def mu(directions: Sequence[Composition]) -> float:
+def mu(plan: Asked) -> float:
     """sqrt of the sum of mu_j^2, the larger direction, rounded up; inf where some step has no known mu."""
-    return max(_one_mu(composition) for composition in checked(directions))
+    return max(_one_mu(composition) for composition in checked(plan))
 
 
 def _one_mu(composition: Composition) -> float:
@@ -54,25 +55,25 @@ def _one_mu(composition: Composition) -> float:
     return up(math.sqrt(math.fsum(n * law.gaussian_mu() ** 2 for law, n in composition.parts)), 4)
 
 
-def epsilon(directions: Sequence[Composition], delta: float) -> Answer:
+def epsilon(plan: Asked, delta: float) -> Answer:
     """The epsilon at ``delta`` of the composed mu, rounded up: exact for Gaussian noise, an upper bound
     otherwise.
     """
-    total = _finite_mu(directions)
+    total = _finite_mu(plan)
     return Answer(epsilon_mu(total, delta), "gaussian", _THEOREM, None, f"mu = {total!r}")
 
 
-def delta(directions: Sequence[Composition], epsilon: float) -> Answer:
+def delta(plan: Asked, epsilon: float) -> Answer:
     """The delta at ``epsilon`` of the composed mu, rounded up."""
-    total = _finite_mu(directions)
+    total = _finite_mu(plan)
     return Answer(delta_mu(total, epsilon), "gaussian", _THEOREM, None, f"mu = {total!r}")
 
 
-def _finite_mu(directions: Sequence[Composition]) -> float:
-    total = mu(directions)
+def _finite_mu(plan: Asked) -> float:
+    total = mu(plan)
     if math.isinf(total):
         raise Unanswerable(
-            "a step has no known mu, so the plan is not known to be Gaussian DP; ask the Renyi framework, "
+            "a step has no known mu, so the plan is not known to be Gaussian DP; use dptally.accounting.renyi.epsilon, "
             "or measure the step with dptally.gdp.measure"
         )
     return total
@@ -115,6 +116,20 @@ def mu_for(epsilon: float, delta: float) -> float:
     """
     epsilon, delta = checks.nonnegative("epsilon", epsilon), checks.probability("delta", delta)
     return float(gaussian_mu(epsilon, delta)[0])
+
+
+def mu_interval(epsilon: float, delta: float) -> Interval:
+    """mu_GDP(epsilon, delta): the mu with delta_mu(epsilon) = delta, rounded both ways; [0, 0] at delta = 0, inf at 1.
+
+    Noise of 1/lower certainly meets (epsilon, delta); noise of 1/upper certainly needs it.  [GDPT paper, Def. 4.1]
+
+    >>> box = mu_interval(1.0, 1e-5)
+    >>> round(box.lower, 12), box.width < 1e-14
+    (0.268051123211, True)
+    """
+    epsilon, delta = checks.nonnegative("epsilon", epsilon), checks.probability("delta", delta)
+    low, high = gaussian_mu(epsilon, delta)
+    return Interval(float(low), float(high), "inverse of the Gaussian profile")
 
 
 def _checked_mu(mu: float) -> float:
@@ -163,7 +178,7 @@ def classic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> flo
 def probabilistic_epsilon(mu: float, delta: float) -> float:
     """The epsilon with P(L > epsilon) = delta for Gaussian noise: mu^2/2 - mu Phi^{-1}(delta), rounded up.
 
-    This is probabilistic DP (Def. 2 of the ADP paper), another notion: larger than the epsilon of (epsilon,
+    This is probabilistic DP (Liu, Wang 2025, Def. 2), another notion: larger than the epsilon of (epsilon,
     delta)-DP and not closed under post-processing. It is here to be compared with; no answer of the library
     uses it.
 

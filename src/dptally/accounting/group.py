@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from dptally import checks
 from dptally.accounting import alpha as alpha_units
-from dptally.errors import InvalidArgument
+from dptally.accounting import certified
+from dptally.accounting.moments import Asked, checked
+from dptally.errors import InvalidArgument, Unanswerable
 from dptally.numerics.rounding import down, up
 
 __all__ = [
@@ -20,10 +23,18 @@ __all__ = [
     "approximate",
     "concentrated",
     "gaussian",
+    "profile",
     "pure",
     "renyi",
     "renyi_factor",
+    "stable",
 ]
+
+
+class Groupable(Protocol):
+    """A mechanism or a plan."""
+
+    def group(self, size: int) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,43 @@ def approximate(epsilon: float, delta: float, size: int) -> GroupGuarantee:
     return GroupGuarantee(total, "Vadhan 2017, Lemma 2.2: delta times (e^(k eps) - 1)/(e^eps - 1)", None, group_delta)
 
 
+def profile(plan: Asked, size: int, points: int = 256) -> list[tuple[float, float]]:
+    """Guarantees (epsilon, delta) for groups of ``size``, from the plan's own profile, at many epsilons.
+
+    At e for one record: (size e, delta(e) (1 + e^e + ... + e^((size-1) e)))  [Vadhan 2017, Lemma 2.2]. Only those that
+    improve on the ones before are kept.
+    """
+    size, directions = checks.count("size", size, 1), checked(plan)
+    if not all(composition.determined for composition in directions):
+        raise Unanswerable("the plan bounds Renyi divergences only; ask for the group of each declared guarantee")
+    asked = [certified.delta_profile(composition) for composition in directions]
+    top = max(composition.supremum for composition in directions)
+    end = min(top, certified.epsilon_interval(directions, 1e-30).upper, 700.0)
+    if not math.isfinite(end):
+        end = min(top, 50.0)
+    found: list[tuple[float, float]] = []
+    for i in range(points + 1):
+        e = end * (i / points) ** 2
+        single = max(one(e).upper for one in asked)
+        group = approximate(e, min(single, 1.0), size)
+        if not found or group.delta < found[-1][1]:
+            found.append((group.value, group.delta))
+    return found
+
+
+def stable(plan: Groupable, c: int) -> Any:
+    """A c-stable transformation of the data before the plan: one record becomes at most ``c``, so it is plan.group(c).
+
+    g is c-stable if neighbours A, B have g(A), g(B) at distance at most c  [McSherry 2009; Mironov 2017, Sec. III.B,
+    whose wording is reversed].
+
+    >>> from dptally import PureDP
+    >>> stable(PureDP(0.5), 2)
+    PureDP(epsilon=1.0)
+    """
+    return plan.group(checks.count("c", c, 1))
+
+
 def concentrated(rho: float, size: int) -> GroupGuarantee:
     """rho-zCDP gives (size^2 rho)-zCDP for groups.  [Bun, Steinke 2016, Prop. 1.9]
 
@@ -111,8 +159,7 @@ def renyi(order: float, epsilon: float, size: int, constant: str = "sharp") -> G
     ``size``:
 
     "mironov":     (order/2^c, 3^c epsilon), order >= 2^(c+1)                   [Mironov 2017, Prop. 2]
-    "sharp":       (order/2^c, prod (2a-3)/(a-2) epsilon), order > 2^c           [the same proof, unrounded;
-    E003-7]
+    "sharp":       (order/2^c, prod (2a-3)/(a-2) epsilon), order > 2^c           [the same proof, unrounded]
     "equal-order": a -> a^2/(2a-1), epsilon times (2a-1)/(a-1) at each doubling  [Mironov 2017, Cor. 4 (4),
     corrected]
 
@@ -166,8 +213,8 @@ def alpha(order: float, epsilon: float, size: int, constant: str = "sharp") -> G
     """(order, epsilon)-ADP for one record gives, with k = ceil(log2 size), for groups of at most ``size``,
     order > 2^k:
 
-    "proof": (order/2^k, 2^k (a-1)/(a/2^k - 1) epsilon)  [ADP paper, proof of Prop. 3; its statement is
-    unsafe, E000-6]
+    "proof": (order/2^k, 2^k (a-1)/(a/2^k - 1) epsilon)  [Liu, Wang 2025, proof of Prop. 3; its statement is
+    unsafe, see docs/errata.md]
     "sharp": through Renyi DP, I_{a/2} <= (1 + a(a-1) epsilon)^((2a-3)/(2a-2)) at each halving
 
     >>> group = alpha(8.0, 0.001, size=2, constant="proof")
@@ -182,11 +229,11 @@ def alpha(order: float, epsilon: float, size: int, constant: str = "sharp") -> G
     if constant == "proof":
         factor = 2**doublings * (order - 1) / (new_order - 1)
         value = up(factor * epsilon, 4) if doublings and epsilon > 0 else epsilon
-        return GroupGuarantee(value, "ADP paper, proof of Prop. 3 (eq. 61)", new_order)
+        return GroupGuarantee(value, "Liu, Wang 2025, proof of Prop. 3 (eq. 61)", new_order)
     if constant != "sharp":
         raise InvalidArgument("constant", 'one of "sharp", "proof"', constant)
     if not doublings:
-        return GroupGuarantee(epsilon, "ADP paper, Def. 8", order)
+        return GroupGuarantee(epsilon, "Liu, Wang 2025, Def. 8", order)
     through = renyi(order, alpha_units.to_renyi(order, epsilon), size, "sharp")
     return GroupGuarantee(
         alpha_units.from_renyi(new_order, through.value), f"through Renyi DP: {through.theorem}", new_order

@@ -14,7 +14,6 @@ rest is bounded.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,41 +21,40 @@ import numpy as np
 from dptally import checks
 from dptally.accounting.answer import Answer
 from dptally.accounting.approximate import guarantees
-from dptally.accounting.moments import checked
+from dptally.accounting.moments import Asked, checked
 from dptally.checks import Floats
 from dptally.errors import Unanswerable
-from dptally.law import Composition
 from dptally.numerics.rounding import EPS, down, up
 
 __all__ = ["composed_delta", "composed_epsilon", "delta", "epsilon", "log_composed_delta"]
 
 _THEOREM = "Kairouz, Oh, Viswanath 2015, Thm. 3.3 (exact for k equal guarantees)"
 _WINDOW = 80.0  # terms below e^-80 of the largest one are bounded, not summed
-_LARGE = 700.0  # beyond this e the odds leave the doubles; the loss k e then has probability 1 - k e^-700
+_LARGE = 700.0  # beyond this e the odds overflow; the loss k e then has probability 1 - k e^-700
 _LARGEST_COUNT = 2**50
 
 
 # -- questions -----------------------------------------------------------------------------------------------
 
 
-def epsilon(directions: Sequence[Composition], delta: float) -> Answer:
+def epsilon(plan: Asked, delta: float) -> Answer:
     """The optimal epsilon at ``delta`` of a plan of k equal steps with bounded loss, rounded up."""
-    e, d, k = _equal_steps(directions)
+    e, d, k = _equal_steps(plan)
     return Answer(composed_epsilon(e, d, k, delta), "optimal", _THEOREM, None, f"{k} x ({e!r}, {d!r})")
 
 
-def delta(directions: Sequence[Composition], epsilon: float) -> Answer:
+def delta(plan: Asked, epsilon: float) -> Answer:
     """The optimal delta at ``epsilon`` of a plan of k equal steps with bounded loss, rounded up."""
-    e, d, k = _equal_steps(directions)
+    e, d, k = _equal_steps(plan)
     return Answer(composed_delta(e, d, k, epsilon), "optimal", _THEOREM, None, f"{k} x ({e!r}, {d!r})")
 
 
-def _equal_steps(directions: Sequence[Composition]) -> tuple[float, float, int]:
+def _equal_steps(plan: Asked) -> tuple[float, float, int]:
     """(epsilon, delta, k) of a plan of k equal steps, the larger of its directions."""
-    directions = checked(directions)
+    directions = checked(plan)
     if any(math.isinf(composition.supremum) for composition in directions):
         raise Unanswerable(
-            "a step's loss is unbounded, so it has no (epsilon, delta) of its own; ask another framework"
+            "a step's loss is unbounded, so it has no (epsilon, delta) of its own; use dptally.accounting.renyi.epsilon"
         )
     lists = guarantees(directions)
     if len(lists) > 1 or len(lists[0]) > 1:

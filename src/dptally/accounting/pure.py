@@ -5,11 +5,10 @@ composition]
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from dptally import checks
 from dptally.accounting.answer import Answer, larger
-from dptally.accounting.moments import checked, infinity_mass, supremum
+from dptally.accounting.moments import Asked, checked, infinity_mass, supremum
 from dptally.errors import Unanswerable
 from dptally.law import Composition
 
@@ -18,18 +17,18 @@ __all__ = ["delta", "epsilon"]
 _THEOREM = "basic composition: Dwork, McSherry, Nissim, Smith 2006; Mironov 2017, Sec. II"
 
 
-def epsilon(directions: Sequence[Composition], delta: float = 0.0) -> Answer:
+def epsilon(plan: Asked, delta: float = 0.0) -> Answer:
     """Sum over the steps of sup L: holds with delta = 0, hence at every delta. Pure DP makes no use of
     ``delta``.
     """
     checks.probability("delta", delta)
-    return _composed(directions)
+    return _composed(plan)
 
 
-def delta(directions: Sequence[Composition], epsilon: float) -> Answer:
+def delta(plan: Asked, epsilon: float) -> Answer:
     """0 where ``epsilon`` is at least the composed epsilon; below it pure DP by itself makes no promise."""
     epsilon = checks.nonnegative("epsilon", epsilon)
-    needed = _composed(directions)
+    needed = _composed(plan)
     if epsilon < needed.value:
         raise Unanswerable(
             f"the plan is {needed.value!r}-DP and pure DP says nothing at the smaller epsilon {epsilon!r}; "
@@ -38,8 +37,8 @@ def delta(directions: Sequence[Composition], epsilon: float) -> Answer:
     return Answer(0.0, "pure", _THEOREM)
 
 
-def _composed(directions: Sequence[Composition]) -> Answer:
-    return larger([_one(composition) for composition in checked(directions)])
+def _composed(plan: Asked) -> Answer:
+    return larger([_one(composition) for composition in checked(plan)])
 
 
 def _one(composition: Composition) -> Answer:
@@ -50,5 +49,5 @@ def _one(composition: Composition) -> Answer:
             "framework with delta > 0"
         )
     if math.isinf(total):
-        raise Unanswerable("the loss is unbounded, so no pure epsilon exists; ask another framework with delta > 0")
+        raise Unanswerable("the loss is unbounded, so no pure epsilon exists; use plan.epsilon(delta) with delta > 0")
     return Answer(total, "pure", _THEOREM, None, f"{composition.steps} steps")

@@ -15,14 +15,14 @@ test in the other orientation (A and B exchanged): the answer is the worse of th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
 from dptally import checks
 from dptally.accounting import certified, gaussian, renyi
-from dptally.accounting.moments import checked, infinity_mass
+from dptally.accounting.moments import Asked, checked, infinity_mass
 from dptally.checks import Floats
 from dptally.errors import InvalidType
 from dptally.law import Composition
@@ -45,7 +45,7 @@ FLAT = 1e-9  # a curve needs no slopes beyond the one that leaves this delta: th
 SHARPEST = 700.0  # slopes beyond e^700 leave the range of doubles
 
 
-def false_negative_rate(directions: Sequence[Composition], fpr: float) -> float:
+def false_negative_rate(plan: Asked, fpr: float) -> float:
     """The smallest false-negative rate of any attacker with this false-positive rate, rounded down (the
     safe side).
 
@@ -53,32 +53,30 @@ def false_negative_rate(directions: Sequence[Composition], fpr: float) -> float:
     Def. 2.6].
     """
     fpr = checks.probability("fpr", fpr)
-    return detection_range(directions, fpr, _one_minus(fpr))[1]
+    return detection_range(plan, fpr, _one_minus(fpr))[1]
 
 
-def true_positive_rate(directions: Sequence[Composition], fpr: float) -> float:
+def true_positive_rate(plan: Asked, fpr: float) -> float:
     """The largest true-positive rate (power) of any attacker with this false-positive rate, rounded up.
 
     Found directly, not as 1 - FNR, so that it keeps its relative accuracy at FPR 1e-10 and below.
     """
     fpr = checks.probability("fpr", fpr)
-    return detection_range(directions, fpr, _one_minus(fpr))[0]
+    return detection_range(plan, fpr, _one_minus(fpr))[0]
 
 
-def advantage(directions: Sequence[Composition]) -> float:
+def advantage(plan: Asked) -> float:
     """The largest TPR - FPR of any attacker, rounded up: delta(0), the total variation of the pair."""
-    return max(profile(0.0) for profile in (_profile(c) for c in checked(directions)))
+    return max(profile(0.0) for profile in (_profile(c) for c in checked(plan)))
 
 
-def detection_range(directions: Sequence[Composition], fpr: float, complement: float) -> tuple[float, float]:
+def detection_range(plan: Asked, fpr: float, complement: float) -> tuple[float, float]:
     """(largest TPR, smallest FNR) at a false-positive rate x <= ``fpr`` with 1 - x >= ``complement``.
 
     Both are rounded to the safe side; they are two forms of one bound, each accurate where it is small. The
     two arguments say the same thing, each exactly where it is small.
     """
-    if not isinstance(directions, Sequence):
-        raise InvalidType("directions", "a sequence of law.Composition (plan.directions())", directions)
-    directions = checked(directions)
+    directions = checked(plan)
     if complement <= 0:
         return 1.0, 0.0
     tpr, fnr = 0.0, complement
@@ -88,14 +86,14 @@ def detection_range(directions: Sequence[Composition], fpr: float, complement: f
     return tpr, max(0.0, fnr)
 
 
-def detection_curve(directions: Sequence[Composition], fpr: Floats, lines: int = 48) -> tuple[Floats, Floats]:
+def detection_curve(plan: Asked, fpr: Floats, lines: int = 48) -> tuple[Floats, Floats]:
     """(largest TPR, smallest FNR) at many false-positive rates, from the same ``lines`` slopes for all of them.
 
     A bound at every rate, for one profile instead of a search at each: what a picture needs. Between the slopes
     it gives away a little: the spacing squared where the profile is smooth, the spacing at its corners.
     """
     rates = np.asarray(fpr, dtype=np.float64)
-    directions = checked(directions)
+    directions = checked(plan)
     known = {id(c): _lines(c, lines) for c in directions}
     mu = gaussian.mu(directions)
     tpr, fnr = np.zeros(rates.shape), np.ones(rates.shape)

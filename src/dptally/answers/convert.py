@@ -14,9 +14,11 @@ from dptally.conversions import EDGES
 from dptally.conversions.renyi import renyi_to_alpha
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Composition
+from dptally.mechanisms import registry
 from dptally.mechanisms.alpha_dp import AlphaDP
 from dptally.mechanisms.approx_dp import ApproxDP
 from dptally.mechanisms.gaussian_dp import GaussianDP
+from dptally.mechanisms.later import later
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.pure_dp import PureDP
 from dptally.mechanisms.renyi_dp import RenyiDP
@@ -34,13 +36,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "zcdp": (),
     "gaussian": (),
 }
-_EDGE_NAMES = {
-    "pure_dp": "pure",
-    "approx_dp": "approx",
-    "renyi_dp": "renyi",
-    "alpha_dp": "alpha",
-    "gaussian_dp": "gdp",
-}
 
 
 def convert(
@@ -51,11 +46,14 @@ def convert(
     epsilon: float | None = None,
     order: float | Sequence[float] | None = None,
 ) -> Mechanism:
-    """The strongest guarantee of another definition that this one implies, rounded to the safe side.
+    """The strongest guarantee of another definition that is known to follow, rounded to the safe side.
 
     ``to`` is "pure", "approx" (say ``delta`` or ``epsilon``), "renyi" or "alpha" (say ``order``), "zcdp" or
-    "gaussian". The edges and their theorems are ``dptally.conversions.EDGES``; a plan is converted whole.
-    What does not follow is refused with the reason.
+    "gaussian" (where no closed form is exact mu is measured, see ``dp.gdp.measure``); the names of these guarantees in
+    JSON and in plan texts (such as "gdp") mean the same. The edges and their theorems are
+    ``dptally.conversions.EDGES``, which says where they are the best possible; a plan is converted whole. What does
+    not follow is refused with the reason. Of several orders those without a finite divergence are left out (Gaussian
+    noise has none of order inf), unless none is left.
 
     >>> convert(PureDP(0.5), to="zcdp").rho() < 0.125
     True
@@ -64,15 +62,13 @@ def convert(
     """
     if not isinstance(guarantee, Mechanism):
         raise InvalidType("guarantee", "a declared guarantee, a mechanism or a plan", guarantee)
-    if not isinstance(to, str) or to not in TARGETS:
-        raise InvalidArgument("to", f"one of {sorted(TARGETS)}", to)
+    to = _definition(to)
     _check_asked(to, {"delta": delta, "epsilon": epsilon, "order": order})
     try:
         if to == "approx":
             return _approx(guarantee, delta, epsilon)
         if to == "renyi":
-            orders = np.atleast_1d(checks.reals("order", order))
-            return RenyiDP(tuple(orders.tolist()), tuple(_renyi(guarantee, float(a)) for a in orders.ravel()))
+            return _renyi_curve(guarantee, np.atleast_1d(checks.reals("order", order)).ravel().tolist())
         if to == "alpha":
             single = checks.finite("order", order)
             return AlphaDP(single, renyi_to_alpha(single, _renyi(guarantee, single)))
@@ -80,9 +76,28 @@ def convert(
             return PureDP(pure.epsilon(guarantee.directions()).value)
         if to == "zcdp":
             return ZCDP(_bounded(concentrated.rho, guarantee, "zero-concentrated DP for any rho"))
-        return GaussianDP(_bounded(gaussian.mu, guarantee, "known to be Gaussian DP for any mu"))
+        return GaussianDP(_mu(guarantee))
     except Unanswerable as refusal:
         raise Unanswerable(f"{refusal}; {_what_works(guarantee, to)}") from None
+
+
+def _definition(name: object) -> str:
+    """The definition that a target names: by itself, or by a name of its guarantee in JSON or in plan texts."""
+    if isinstance(name, str):
+        if name in TARGETS:
+            return name
+        declared = registry.find_json(name) or registry.find_plan(name)
+        if declared is not None and declared.definition in TARGETS:
+            return str(declared.definition)
+    raise InvalidArgument("to", f"one of {sorted(TARGETS)}", name)
+
+
+def _edge_name(guarantee: Mechanism) -> str:
+    """What the edges call the definition of a declared guarantee; the mechanism's own name where it declares none."""
+    declared = registry.find_declared(type(guarantee))
+    if declared is None or declared.definition is None:
+        return type(guarantee).__name__
+    return "gdp" if declared.definition == "gaussian" else declared.definition
 
 
 def _check_asked(to: str, given: dict[str, object]) -> None:
@@ -115,7 +130,7 @@ def _by_edges(guarantee: Mechanism, gives: str, asked: float) -> list[float]:
         parameters = [(guarantee.alpha, guarantee.declared_epsilon)]
     else:
         return []
-    source = _EDGE_NAMES[guarantee.json_name]
+    source = _edge_name(guarantee)
     edges = [e for e in EDGES if (e.source, e.target, e.gives) == (source, "approx", gives)]
     return [e.function(*stated, asked) for e in edges for stated in parameters]
 
@@ -136,6 +151,38 @@ def _renyi(guarantee: Mechanism, order: float) -> float:
     return up(found, 2) if found > 0 else 0.0
 
 
+def _renyi_curve(guarantee: Mechanism, orders: list[float]) -> RenyiDP:
+    """One order must have a finite divergence; of several those without are left out, if any is left."""
+    found: list[tuple[float, float]] = []
+    refusal = None
+    for order in orders:
+        try:
+            found.append((order, _renyi(guarantee, order)))
+        except Unanswerable as error:
+            refusal = error
+    if refusal is not None and not found:
+        raise refusal
+    return RenyiDP(tuple(order for order, _ in found), tuple(epsilon for _, epsilon in found))
+
+
+def _mu(guarantee: Mechanism) -> float:
+    """The closed form of one step, or of Gaussian noise alone, is exact; anything else is measured."""
+    directions = guarantee.directions()
+    known = gaussian.mu(directions)
+    exact = all(c.steps <= 1 for c in directions) and len(directions) == 1 and math.isfinite(known)
+    if exact and all(composition.determined for composition in directions):
+        return known
+    try:
+        measured = float(later("measure")(guarantee).mu.upper)
+    except Unanswerable as refusal:
+        if math.isinf(known):
+            raise Unanswerable(f"{guarantee!r} is not known to be Gaussian DP for any mu ({refusal})") from None
+        return known
+    if math.isinf(min(known, measured)):
+        raise Unanswerable(f"{guarantee!r} is not known to be Gaussian DP for any mu")
+    return min(known, measured)
+
+
 def _bounded(question: Callable[[Sequence[Composition]], float], guarantee: Mechanism, what: str) -> float:
     value = question(guarantee.directions())
     if math.isinf(value):
@@ -145,7 +192,7 @@ def _bounded(question: Callable[[Sequence[Composition]], float], guarantee: Mech
 
 def _what_works(guarantee: Mechanism, to: str) -> str:
     """The definitions that this kind of guarantee does imply."""
-    source = _EDGE_NAMES.get(guarantee.json_name, guarantee.json_name)
+    source = _edge_name(guarantee)
     targets = {e.target.replace("gdp", "gaussian") for e in EDGES if e.source == source} - {to, source}
     if not targets:
         return 'what works: to="approx", with epsilon= or with a delta above the mass at infinity'

@@ -214,12 +214,12 @@ def _bins() -> tuple[Case, ...]:
     )
 
 
-def _singles(added: int, size: int, **parameter: float) -> release.Released:
+def _singles(added: int, size: int, **parameter: Any) -> release.Released:
     records = np.repeat(np.arange(size), 1 + added)
     return release.histogram(records, categories=range(size), adjacency=ADD_REMOVE, **parameter)
 
 
-def _pairs(place: int, size: int, **parameter: float) -> Any:
+def _pairs(place: int, size: int, **parameter: Any) -> Any:
     records = 2 * np.arange(size) + place
     made = release.histogram(records, categories=range(2 * size), adjacency=REPLACE, **parameter)
     return made.value.reshape(size, 2)

@@ -1,8 +1,7 @@
 """Find the parameter at the edge of what a target allows, on its safe side.
 
 The searched parameter may make a plan more private as it grows (noise) or less (steps, rate); which of the two is
-found by
-asking. Every answer that is returned was itself asked: its certified upper bound meets the target.
+found by asking. Every answer that is returned was itself asked: its certified upper bound meets the target.
 """
 
 from __future__ import annotations
@@ -31,14 +30,18 @@ def calibrate(
     tpr: float | None = None,
     fpr: float | None = None,
     advantage: float | None = None,
+    rho: float | None = None,
+    renyi: tuple[float, float] | None = None,
+    alpha: tuple[float, float] | None = None,
     low: float | None = None,
     high: float | None = None,
 ) -> float:
     """The parameter x at the edge of the target for the plan ``make(x)``, certainly on its safe side.
 
-    The smallest x where growing x adds privacy (noise), the largest where it costs privacy (steps, rates; integers
-    where
-    ``make`` takes only integers). ``low`` and ``high`` limit the search. Raises CannotCalibrate where no value will do.
+    The target is one of epsilon= with delta=, mu= (Gaussian DP), rho= (zCDP), renyi=(order, epsilon), alpha=(order,
+    epsilon), tpr= with fpr=, advantage=. Found is the smallest x where growing x adds privacy (noise), the largest
+    where it costs privacy (steps, rates; integers where ``make`` takes only integers). ``low`` and ``high`` limit the
+    search. Raises CannotCalibrate where no value will do.
 
     >>> import dptally as dp
     >>> sigma = calibrate(lambda s: dp.Gaussian(s), epsilon=1.0, delta=1e-5)
@@ -47,7 +50,7 @@ def calibrate(
     """
     if not callable(make):
         raise InvalidType("make", "a function of one number that returns a mechanism", make)
-    goal = target(epsilon, delta, mu, tpr, fpr, advantage)
+    goal = target(epsilon, delta, mu, tpr, fpr, advantage, rho, renyi, alpha)
     search = _Search(make, goal, *_limits(low, high))
     good, bad = search.bracket()
     return search.narrowed(good, bad)

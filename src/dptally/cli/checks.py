@@ -114,7 +114,7 @@ def _write(verdict: Verdict, samplers: bool, output: Path) -> None:
 
 
 def _table(verdicts: tuple[Verdict, ...]) -> None:
-    from dptally.accounting.decimals import shown_up
+    from dptally.numerics.shown import shown_up
     from dptally.opinion.verdict import STATUSES
 
     heading(f"{len(verdicts)} claims")

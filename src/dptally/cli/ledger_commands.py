@@ -1,4 +1,4 @@
-"""``dptally ledger``: create, spend, status, history, verify, report, export.
+"""``dptally ledger``: init, create, spend, status, history, verify, report, export, backup.
 
 Exit codes: 0 done, 1 the ledger could not do it, 2 wrong usage, 3 the budget does not allow it, 4 the ledger
 was edited.
@@ -7,6 +7,7 @@ was edited.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import click
 
 from dptally.cli.files import by_ending
 from dptally.errors import BudgetExceeded, ChainBroken, DptallyError, InvalidArgument, RolledBack
+from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms import ZCDP, ApproxDP, GaussianDP, PureDP, from_json
 from dptally.mechanisms.mechanism import Mechanism
 
@@ -41,22 +43,34 @@ def _refused(error: DptallyError) -> SystemExit:
 
 
 @contextmanager
-def _opened(url: str, head: Path | None = None, read_only: bool = False) -> Iterator[Ledger]:
+def _opened(
+    url: str, head: Path | None = None, read_only: bool = False, create: bool = False, key: str | None = None
+) -> Iterator[Ledger]:
     from dptally.ledger import Ledger
 
+    signer, witness = os.environ.get("DPTALLY_LEDGER_SIGNER"), os.environ.get("DPTALLY_LEDGER_WITNESS")
     try:
-        known = None if head is None else head.read_text(encoding="utf-8")
-        with Ledger.open(url, read_only=read_only, head=known) as ledger:
+        known = None if head is None else _text_of(head)
+        with Ledger.open(
+            url, read_only=read_only, head=known, create=create, key=key, signer=signer or None, witness=witness or None
+        ) as ledger:
             yield ledger
     except DptallyError as error:
         raise _refused(error) from None
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidArgument("head", "a file of the JSON text that a head was written as", str(file)) from None
 
 
 def _ledger_option(command: F) -> F:
     command = click.option(
         "--head",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="A head kept from earlier: a ledger that was rolled back is refused.",
+        help="A saved head; refuse a ledger that no longer contains it.",
     )(command)
     return click.option(
         "--ledger",
@@ -88,12 +102,62 @@ def group(ctx: click.Context) -> None:
 
 
 @group.command()
+@click.option("--analyst", "analysts", multiple=True, help="A PostgreSQL role that may spend as itself (repeatable).")
+@click.option("--auditor", "auditors", multiple=True, help="A PostgreSQL role that may only read (repeatable).")
+@_json_option
+@_ledger_option
+def init(analysts: tuple[str, ...], auditors: tuple[str, ...], as_json: bool, url: str, head: Path | None) -> None:
+    """Make a new ledger, or open the one that is there.
+
+    On PostgreSQL, run it as the owner of the tables: --analyst and --auditor grant rights to existing roles.
+
+    \b
+    Example:
+      dptally ledger init
+    """
+    with _opened(url, head, create=head is None) as ledger:
+        if analysts or auditors:
+            ledger.grant(analysts, auditors)
+        found = ledger.head()
+    if as_json:
+        click.echo(json.dumps({"ledger": found.ledger, "analysts": list(analysts), "auditors": list(auditors)}))
+    else:
+        click.echo(f"ledger {found.ledger}: ready")
+
+
+@group.command()
+@click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
+@_json_option
+@_ledger_option
+def backup(path: Path, as_json: bool, url: str, head: Path | None) -> None:
+    """Copy a SQLite ledger to PATH while others spend, and print the head that the copy holds.
+
+    \b
+    Example:
+      dptally ledger backup budget-2026-11-15.db
+    """
+    del as_json  # the head is JSON in any case
+    with _opened(url, head) as ledger:
+        click.echo(ledger.backup(path).to_json())
+
+
+@group.command()
 @click.argument("dataset")
 @click.option("--pure", type=float, metavar="EPSILON", help="A pure budget.")
 @click.option("--zcdp", type=float, metavar="RHO", help="A zero-concentrated budget.")
 @click.option("--gdp", type=float, metavar="MU", help="A Gaussian budget.")
 @click.option("--approx", type=float, nargs=2, metavar="EPSILON DELTA", help="An approximate budget (Renyi filter).")
 @click.option("--delta", type=float, help="The delta at which status and reports state an epsilon.")
+@click.option("--unit", default="row", show_default=True, help="Whom it protects: row, or person:COLUMN.")
+@click.option(
+    "--adjacency",
+    type=click.Choice([one.value for one in Adjacency]),
+    default=ADD_REMOVE.value,
+    show_default=True,
+    help="How neighbouring datasets differ.",
+)
+@click.option("--part", "parts", multiple=True, metavar="PARTITION=PART", help="A disjoint part (may be repeated).")
+@click.option("--failure", type=float, default=0.0, help="A probability set apart for mechanisms that may fail.")
 @click.option("--about", default="", help="What the dataset is, for reports.")
 @_json_option
 @_ledger_option
@@ -104,6 +168,10 @@ def create(
     gdp: float | None,
     approx: tuple[float, float] | None,
     delta: float | None,
+    unit: str,
+    adjacency: str,
+    parts: tuple[str, ...],
+    failure: float,
     about: str,
     as_json: bool,
     url: str,
@@ -114,6 +182,7 @@ def create(
     \b
     Example:
       dptally ledger create survey --approx 3 1e-6 --about "the survey of 2026"
+      dptally ledger create wards --zcdp 0.5 --unit person:patient --part ward=A1 --part ward=A2
     """
     kinds = ((PureDP, pure), (ZCDP, zcdp), (GaussianDP, gdp))
     try:
@@ -123,8 +192,17 @@ def create(
         raise click.UsageError(str(error)) from None
     if len(budgets) != 1:
         raise click.UsageError("give exactly one of --pure, --zcdp, --gdp, --approx")
-    with _opened(url, head) as ledger:
-        ledger.create(dataset, budget=budgets[0], delta=delta, about=about)
+    with _opened(url, head, create=head is None) as ledger:
+        ledger.create(
+            dataset,
+            budget=budgets[0],
+            delta=delta,
+            unit=unit,
+            adjacency=Adjacency(adjacency),
+            parts=[tuple(part.split("=", 1)) if "=" in part else part for part in parts],
+            failure=failure,
+            about=about,
+        )
         made = ledger.status(dataset)
         click.echo(json.dumps(made.to_dict()) if as_json else f"created {dataset!r}: {made.budget}")
 
@@ -133,8 +211,8 @@ def create(
 @click.argument("dataset")
 @click.argument("plan")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--by", default="", help="Who asks.")
-@click.option("--why", default="", help="What for.")
+@click.option("--by", default="", help="Analyst.")
+@click.option("--why", default="", help="Purpose, kept in the history.")
 @click.option("--key", help="An idempotency key: a retry with the same key is not charged again.")
 @click.option("--label", "labels", multiple=True, help="A label (may be repeated).")
 @click.option("--partition", default="", help="A partition into disjoint parts, with --part.")
@@ -224,14 +302,14 @@ def status(dataset: str | None, as_json: bool, url: str, head: Path | None) -> N
 
 
 def _show_status(one: Status) -> None:
-    from dptally.ledger.statement import bar
+    from dptally.ledger.statement import bar, visible
 
-    click.echo(f"{one.dataset}  {one.budget}")
+    click.echo(f"{visible(one.dataset)}  {one.budget}")
     total = one.balance
     click.echo(f"  {bar(total)} {total.symbol} {total.spent:.6g} of {total.cap:.6g}, {total.left:.6g} left")
     for person in one.analysts:
         limit = "" if person.cap is None else f" of {person.cap:.6g}"
-        click.echo(f"    {person.holder}: {person.spent:.6g}{limit}")
+        click.echo(f"    {visible(person.holder)}: {person.spent:.6g}{limit}")
     if one.epsilon is not None:
         click.echo(f"  epsilon spent so far at delta {one.delta:.3g}: {one.epsilon:.6g} (odometer)")
 
@@ -262,6 +340,8 @@ def history(
     """
     with _opened(url, head, read_only=True) as ledger:
         found = ledger.history(dataset, by=by, label=label, after=after, limit=limit)
+    from dptally.ledger.statement import visible
+
     for entry in found:
         if as_json:
             facts = {
@@ -276,30 +356,33 @@ def history(
                 json.dumps({**facts, "plan": plan, "cost": entry.cost, "state": entry.state, "hash": entry.hash})
             )
         else:
-            who = f" {entry.by}:" if entry.by else ""
+            who = f" {visible(entry.by)}:" if entry.by else ""
             click.echo(
                 f"{entry.number:>6} {entry.at[:19]}{who} {entry.plan!r}  {entry.symbol} {entry.cost:.6g}  {entry.state}"
             )
 
 
 @group.command()
+@click.option("--prices", is_flag=True, help="Price each different plan again.")
+@click.option("--key", help="The public key that must have signed the head given with --head.")
 @_json_option
 @_ledger_option
-def verify(as_json: bool, url: str, head: Path | None) -> None:
+def verify(prices: bool, key: str | None, as_json: bool, url: str, head: Path | None) -> None:
     """Follow every hash chain and replay its sums; say the first entry that is wrong.
 
     \b
     Example:
-      dptally ledger verify
+      dptally ledger verify --prices
     """
-    with _opened(url, head, read_only=True) as ledger:
-        found = ledger.verify()
+    with _opened(url, head, read_only=True, key=key) as ledger:
+        found = ledger.verify(prices=prices)
     if as_json:
-        click.echo(
-            json.dumps({"entries": found.entries, "datasets": found.datasets, "head": json.loads(found.head.to_json())})
-        )
-    else:
-        click.echo(f"checked {found.entries} entries and {found.datasets} datasets: all agree with their hash chains")
+        facts = {"entries": found.entries, "datasets": found.datasets, "plans": found.plans}
+        click.echo(json.dumps({**facts, "head": json.loads(found.head.to_json())}))
+        return
+    click.echo(f"checked {found.entries} entries and {found.datasets} datasets: all agree with their hash chains")
+    if prices:
+        click.echo(f"priced {found.plans} different plans again: none was charged less than it costs")
 
 
 @group.command()

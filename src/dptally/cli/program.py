@@ -1,8 +1,8 @@
 """``dptally``: the group of commands, and what happens to errors.
 
-Exit codes: 0 answered, 1 a target was missed, a budget passed or a claim refuted, 2 the input cannot be used, 3 a
-claim is not determined. Commands load when they are called, so that an answer does not wait for what it does not
-need.
+Exit codes: 0 answered, 1 a target was missed or a claim refuted, 2 the input cannot be used, 3 a claim is not
+determined or a spend is over the budget of the ledger. Commands load when they are called, so that an answer does not
+wait for what it does not need.
 """
 
 from __future__ import annotations
@@ -27,13 +27,17 @@ COMMANDS = {
     "curve": ("searches", "curve", "Epsilon after 1, 2, ... steps, and where a budget stops."),
     "convert": ("definitions", "convert", "What a guarantee is worth in another definition."),
     "gdp": ("definitions", "gdp", "The smallest mu of Gaussian DP."),
+    "adp": ("statements", "adp", "Alpha-divergence DP: the smallest epsilon or noise of Gaussian queries."),
+    "group": ("statements", "group", "What a plan guarantees to several records together."),
+    "outcomes": ("statements", "outcomes", "How much likelier an outcome can become by one record."),
     "risk": ("meanings", "risk", "What an attacker can achieve against a plan."),
     "explain": ("meanings", "explain", "The answer with its route, theorems, assumptions and sources."),
-    "plot": ("drawings", "plot", "Pictures of a plan (PNG or SVG)."),
+    "plot": ("drawings", "plot", "Plots of a plan (PNG or SVG)."),
     "card": ("drawings", "card", "A one-page guarantee card (Markdown, HTML or JSON)."),
     "report": ("reports", "report", "A plan in the forms that registries, NIST and papers take."),
     "check": ("checks", "check", "A second opinion on somebody's claim."),
     "audit": ("audits", "audit", "Try to refute a claim from runs of an implementation."),
+    "release": ("releases", "release", "Answer questions about a table privately, paid from a ledger."),
     "ledger": (
         "ledger_commands",
         "group",
@@ -100,7 +104,7 @@ def cli(ctx: click.Context) -> None:
       dptally epsilon "50*laplace(scale=5) + 10*gaussian(sigma=10)" --delta 1e-15 --compare
       dptally calibrate "1000*poisson(gaussian(SIGMA), 0.01)" --epsilon 1 --delta 1e-6
 
-    Exit codes: 0 answered, 1 target missed, budget passed or claim refuted, 2 bad input, 3 undetermined.
+    Exit codes: 0 answered, 1 target missed or claim refuted, 2 bad input, 3 undetermined or over budget in the ledger.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dptally.accounting.two_points import THEOREM
 from dptally.conversions.alpha import alpha_to_approx, alpha_to_approx_paper, alpha_to_renyi
 from dptally.conversions.approximate import approx_to_approx, approx_to_approx_delta
 from dptally.conversions.concentrated import (
@@ -33,6 +34,7 @@ from dptally.conversions.pure import (
 from dptally.conversions.renyi import (
     renyi_to_alpha,
     renyi_to_approx,
+    renyi_to_approx_cks,
     renyi_to_approx_delta,
     renyi_to_approx_mironov,
 )
@@ -59,12 +61,15 @@ class Edge:
 
 _LIU = "Liu et al. 2022 (GDPT), Thm. 2.1"
 _CKS = "Canonne, Kamath, Steinke 2020, Prop. 12 (= Balle et al. 2020, Thm. 21)"
-_ADP = "ADP paper, Def. 8: a (a-1) e_alpha + 1 = exp((a-1) e_renyi)"
+_ADP = "Liu, Wang 2025, Def. 8: a (a-1) e_alpha + 1 = exp((a-1) e_renyi)"
 _GDP = "Dong, Roth, Su 2022, Cor. 2.13"
 _ONE, _ORDER, _RHO, _MU = ("epsilon",), ("order", "epsilon"), ("rho",), ("mu",)
 _PAIR = ("epsilon", "delta")
 
-#: the first edge of a (source, target, gives) is the tightest; later ones are named alternatives
+#: the first edge of a (source, target, gives) is the tightest; later ones are named alternatives. The first is the
+#: best possible (some mechanism with the guarantee attains it) for every pair but zCDP to approximate DP, where the
+#: optimum over all orders at once is not known; for Renyi and alpha-divergence DP "best" is over the pairs whose
+#: divergence in one direction is as stated
 EDGES: tuple[Edge, ...] = (
     Edge("pure", "approx", pure_to_approx, _LIU, _ONE, ("delta",)),
     Edge("pure", "approx", pure_to_approx_mironov, "Mironov 2017, Cor. 1", _ONE, ("count", "delta")),
@@ -75,13 +80,14 @@ EDGES: tuple[Edge, ...] = (
     Edge("pure", "alpha", pure_to_alpha, f"Mironov 2017, Prop. 5; {_ADP}", _ONE, ("order",)),
     Edge("approx", "approx", approx_to_approx, _LIU, _PAIR, ("target_delta",)),
     Edge("approx", "approx", approx_to_approx_delta, _LIU, _PAIR, ("target_epsilon",), "delta"),
-    Edge("renyi", "approx", renyi_to_approx, _CKS, _ORDER, ("delta",)),
+    Edge("renyi", "approx", renyi_to_approx, THEOREM, _ORDER, ("delta",)),
+    Edge("renyi", "approx", renyi_to_approx_cks, _CKS, _ORDER, ("delta",)),
     Edge("renyi", "approx", renyi_to_approx_mironov, "Mironov 2017, Prop. 3", _ORDER, ("delta",)),
-    Edge("renyi", "approx", renyi_to_approx_delta, _CKS, _ORDER, ("target_epsilon",), "delta"),
+    Edge("renyi", "approx", renyi_to_approx_delta, THEOREM, _ORDER, ("target_epsilon",), "delta"),
     Edge("renyi", "alpha", renyi_to_alpha, _ADP, _ORDER, ()),
     Edge("alpha", "renyi", alpha_to_renyi, _ADP, _ORDER, ()),
-    Edge("alpha", "approx", alpha_to_approx, f"{_ADP}; {_CKS}", _ORDER, ("delta",)),
-    Edge("alpha", "approx", alpha_to_approx_paper, "ADP paper, Prop. 4, corrected", _ORDER, ("delta",)),
+    Edge("alpha", "approx", alpha_to_approx, f"{_ADP}; {THEOREM}", _ORDER, ("delta",)),
+    Edge("alpha", "approx", alpha_to_approx_paper, "Liu, Wang 2025, Prop. 4, corrected", _ORDER, ("delta",)),
     Edge("zcdp", "renyi", zcdp_to_renyi, "Bun, Steinke 2016, Def. 1.1", _RHO, ("order",)),
     Edge("zcdp", "alpha", zcdp_to_alpha, f"Bun, Steinke 2016, Def. 1.1; {_ADP}", _RHO, ("order",)),
     Edge("zcdp", "approx", zcdp_to_approx, f"{_CKS}, the order optimised", _RHO, ("delta",)),

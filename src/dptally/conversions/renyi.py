@@ -9,32 +9,55 @@ import numpy as np
 
 from dptally import checks
 from dptally.accounting.alpha import from_renyi
-from dptally.accounting.renyi import CONVERSIONS, best_delta, best_epsilon
+from dptally.accounting.approximate import implied_delta, implied_epsilon
+from dptally.accounting.renyi import CONVERSIONS, best_delta, best_epsilon, sharper_delta, sharper_epsilon
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.numerics.rounding import up
 
-__all__ = ["renyi_to_alpha", "renyi_to_approx", "renyi_to_approx_delta", "renyi_to_approx_mironov"]
+__all__ = [
+    "renyi_to_alpha",
+    "renyi_to_approx",
+    "renyi_to_approx_cks",
+    "renyi_to_approx_delta",
+    "renyi_to_approx_mironov",
+]
 
 
 def renyi_to_approx(order: float, epsilon: float, delta: float, conversion: str = "tightest") -> float:
     """(order, epsilon)-RDP implies (epsilon', delta)-DP, rounded up; inf at delta = 0 for a finite order.
 
-    epsilon' = epsilon + log((a-1)/a) - (log delta + log a)/(a-1)  [Canonne, Kamath, Steinke 2020, Prop. 12;
-    the same as Balle et al. 2020, Thm. 21]. Order inf is pure DP: epsilon' = epsilon.
+    "tightest" is the least epsilon' that the divergence of one direction at this order implies, lower orders included:
+    pairs on two points attain it [Asoodeh et al. 2021; proof in accounting/two_points.py]. "cks" is epsilon +
+    log((a-1)/a) - (log delta + log a)/(a-1) [Canonne, Kamath, Steinke 2020, Prop. 12]. Order inf is pure DP.
 
-    >>> round(renyi_to_approx(10.0, 0.1, 1e-5), 12)
-    1.018010636784
+    >>> round(renyi_to_approx(10.0, 0.1, 1e-5), 9), round(renyi_to_approx(10.0, 0.1, 1e-5, "cks"), 9)
+    (0.960081421, 1.018010637)
     """
     order, epsilon = _checked(order, conversion), checks.nonnegative("epsilon", epsilon)
     delta = checks.probability("delta", delta)
     if delta == 1 or epsilon == 0:
         return 0.0  # zero divergence of any order means equal distributions
     if math.isinf(order):
-        return epsilon
+        return implied_epsilon(epsilon, 0.0, delta) if conversion in ("tightest", "optimal") else epsilon
     if delta == 0:
         return math.inf
-    return best_epsilon(_line(epsilon), delta, conversion, np.array([order]))[0]
+    orders = np.array([order])
+    found = best_epsilon(_line(epsilon), delta, conversion, orders)
+    if conversion in ("tightest", "optimal"):
+        found = sharper_epsilon(_line(epsilon), delta, orders, found)
+    return found[0]
+
+
+def renyi_to_approx_cks(order: float, epsilon: float, delta: float) -> float:
+    """(order, epsilon)-RDP implies (epsilon + log((a-1)/a) - (log delta + log a)/(a-1), delta)-DP, rounded up.
+
+    [Canonne, Kamath, Steinke 2020, Prop. 12; the same as Balle et al. 2020, Thm. 21]
+
+    >>> round(renyi_to_approx_cks(10.0, 0.1, 1e-5), 12)
+    1.018010636784
+    """
+    return renyi_to_approx(order, epsilon, delta, "cks")
 
 
 def renyi_to_approx_mironov(order: float, epsilon: float, delta: float) -> float:
@@ -48,25 +71,30 @@ def renyi_to_approx_mironov(order: float, epsilon: float, delta: float) -> float
 
 
 def renyi_to_approx_delta(order: float, epsilon: float, target_epsilon: float, conversion: str = "tightest") -> float:
-    """(order, epsilon)-RDP implies (target_epsilon, delta)-DP with delta = c(a-1) exp((a-1)(epsilon -
-    target)), rounded up.
+    """The least delta at ``target_epsilon`` that (order, epsilon)-RDP implies, rounded up; "cks" and "mironov" name
+    looser forms, c(a-1) exp((a-1)(epsilon - target)).
 
-    >>> round(renyi_to_approx_delta(10.0, 0.1, 1.018010636784), 9)
+    >>> round(renyi_to_approx_delta(10.0, 0.1, 0.960081421), 9)
     1e-05
     """
     order, epsilon = _checked(order, conversion), checks.nonnegative("epsilon", epsilon)
     target = checks.nonnegative("target_epsilon", target_epsilon)
-    if epsilon == 0 or (math.isinf(order) and target >= epsilon):
+    if epsilon == 0:
         return 0.0
     if math.isinf(order):
-        raise InvalidArgument("target_epsilon", f"at least {epsilon!r} for order inf", target, "use pure_to_approx")
-    log_delta, _ = best_delta(_line(epsilon), target, conversion, np.array([order]))
+        return implied_delta(epsilon, 0.0, target)
+    orders = np.array([order])
+    found = best_delta(_line(epsilon), target, conversion, orders)
+    if conversion in ("tightest", "optimal"):
+        found = sharper_delta(_line(epsilon), target, orders, found)
+    log_delta = found[0]
     return min(up(math.exp(min(log_delta, 0.0)), 2), 1.0)
 
 
 def renyi_to_alpha(order: float, epsilon: float) -> float:
-    """The same guarantee in alpha-divergence units: (exp((a-1) epsilon) - 1)/(a (a-1)), rounded up.  [ADP
-    paper, Def. 8]
+    """The same guarantee in alpha-divergence units: (exp((a-1) epsilon) - 1)/(a (a-1)), rounded up.
+
+    [Liu, Wang 2025, Def. 8]
 
     >>> round(renyi_to_alpha(2.0, 0.25), 12)
     0.142012708344

@@ -23,6 +23,7 @@ __all__ = ["Rate", "Rectified", "rate_for", "rectify"]
 
 _RATE_TOLERANCE = 1e-9
 _SMALLEST_RATE = 1e-12
+_FARTHEST = 1e6  # no head longer than that is searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def rectify(m: Profiled, low: float, high: float, head: float, tolerance: float 
     """Make a numeric output that is (head, mu)-head GDP fully mu-GDP: clip to [low, high], add Laplace noise.
 
     The scale is b = (high - low) / head, rounded up. Both steps are post-processing, so the head keeps its
-    mu; and the noise alone is head-DP, so delta is 0 beyond the head.  [GDPT paper, Thm. 4.4]
+    mu; and the noise alone is head-DP, so delta is 0 beyond the head.  [Liu et al. 2022, Thm. 4.4]
 
     >>> from dptally import ApproxDP
     >>> rectify(ApproxDP(1.0, 1e-6), low=0.0, high=5.0, head=2.0).scale
@@ -97,7 +98,7 @@ def rate_for(m: Profiled, mu: float, head: float | None = None, adjacency: Adjac
     head).
 
     Sampling lowers the head of a profile but not its tail: the tail limit mu_t stays, so a mechanism with
-    mu_t > mu (Gaussian noise) reaches mu on a head only.  [Balle, Barthe, Gaboardi 2018, Thm. 8; GDPT paper,
+    mu_t > mu (Gaussian noise) reaches mu on a head only.  [Balle, Barthe, Gaboardi 2018, Thm. 8; Liu et al. 2022,
     Sec. 4.3]
 
     >>> from dptally import Laplace
@@ -117,8 +118,11 @@ def rate_for(m: Profiled, mu: float, head: float | None = None, adjacency: Adjac
         view = view_of(sampled)
         end = view.zero_from if head is None else min(head, view.zero_from)
         if math.isinf(end):
-            return tail_of(sampled).enough <= mu
-        return end == 0 or stays_below(view, end, mu)
+            tail = tail_of(sampled)
+            if tail.enough <= mu:
+                return True
+            end = tail.covered_from(mu)  # beyond it the tail's shape shows G <= mu
+        return end == 0 or (end < _FARTHEST and stays_below(view, end, mu))
 
     whole = math.inf if head is None else head
     if reaches(1.0):

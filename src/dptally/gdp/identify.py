@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 
 from dptally.errors import InvalidType
-from dptally.gdp.curve import Curve
+from dptally.gdp.curve import FADED, Curve
 from dptally.gdp.tail import tail_of
 from dptally.gdp.view import Profiled
 from dptally.interval import Interval
@@ -52,7 +52,7 @@ class Identification:
 def identify(m: Profiled) -> Identification:
     """Whether ``m`` is mu-GDP for some mu: iff its tail limit mu_t is finite and delta(0) < 1.
 
-    mu_t = limsup eps / sqrt(-2 log delta(eps))  [GDPT paper, Thm. 3.2 and 3.3, as corrected: mu >= mu_t is
+    mu_t = limsup eps / sqrt(-2 log delta(eps))  [Liu et al. 2022, Thm. 3.2 and 3.3, as corrected: mu >= mu_t is
     necessary, not sufficient]. For plans it is decided through zCDP, which is the same property.
 
     >>> from dptally import ApproxDP, Laplace
@@ -68,10 +68,11 @@ def identify(m: Profiled) -> Identification:
     tail = tail_of(m)
     if math.isinf(tail.necessary):
         return Identification(Verdict.NOT_GDP, tail.limit, math.inf, math.inf, tail.reason)
-    if tail.shape is None and not all(composition.determined for composition in m.directions()):
+    bounded = tail.limit == Interval(0.0, 0.0)
+    if tail.shape is None and not bounded and not all(composition.determined for composition in m.directions()):
         text = "Renyi divergences are bounded at some orders only, which implies no mu"
         return Identification(Verdict.NOT_GDP, None, math.inf, math.inf, text)
-    if tail.limit == Interval(0.0, 0.0) or tail.shape is not None or tail.enough < math.inf:
+    if bounded or tail.shape is not None or tail.enough < math.inf:
         return Identification(Verdict.GDP, tail.limit, tail.enough, math.inf, tail.reason)
     return Identification(Verdict.HEAD_ONLY, tail.limit, math.inf, 0.0, f"{tail.reason}; measure it on a head")
 
@@ -89,11 +90,16 @@ def _of_curve(curve: Curve) -> Identification:
 
 
 def _by_evidence(curve: Curve) -> Identification:
-    """A bare formula that never ends: only the head that was looked at is known."""
-    looked = np.concatenate([[0.0], np.geomspace(2.0**-10, _FARTHEST, 81)])
+    """A bare formula that never ends: only the head that was looked at is known.
+
+    Where doubles fade away a value says nothing of the tail, and neither does one beyond the formula's reach.
+    """
+    looked = np.concatenate([[0.0], np.geomspace(2.0**-10, min(_FARTHEST, curve.reach), 161)])
     values = curve.deltas(looked)
-    last = int(np.flatnonzero(values > 0)[-1])
+    last = int(np.flatnonzero(values > FADED)[-1])
     head, delta = float(looked[last]), float(values[last])
     seen = head / math.sqrt(-2.0 * math.log(delta))
     text = f"known up to epsilon {head:.6g}, where delta is {delta:.3g} and eps/sqrt(-2 log delta) {seen:.6g}"
+    if last + 1 < looked.size:
+        text += " (beyond, delta is too small for doubles)"
     return Identification(Verdict.HEAD_ONLY, None, math.inf, head, text)

@@ -10,17 +10,17 @@ import numpy as np
 from dptally import checks
 from dptally.accounting.gaussian import delta_mu
 from dptally.checks import Floats
-from dptally.errors import InvalidArgument, Unanswerable
+from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.gdp.search import largest
-from dptally.gdp.tail import Tail, covered_from, tail_of
+from dptally.gdp.tail import Tail, tail_of
 from dptally.gdp.transform import Band, staircase, transform
 from dptally.gdp.view import Profiled, View, view_of
 from dptally.interval import Interval
-from dptally.mechanisms import GaussianDP
+from dptally.mechanisms import GaussianDP, Mechanism
 from dptally.numerics.normal import gaussian_mu_log, log_gaussian_delta
 from dptally.numerics.rounding import down, up
 
-__all__ = ["Measurement", "algorithm_one", "checked_tolerance", "measure", "measured"]
+__all__ = ["Measurement", "algorithm_one", "checked_tolerance", "measure", "measure_until", "measured"]
 
 SMALLEST_TOLERANCE = 1e-12
 MOST_STEPS = 10_000_000
@@ -94,8 +94,10 @@ def measure(m: Profiled, head: float | None = None, tolerance: float = 1e-6) -> 
     """The smallest mu for which ``m`` is mu-GDP: sup of G(eps) over all eps, or over eps <= head.
 
     The interval is certified and at most ``tolerance`` wide wherever the bounds of the profile allow it.
-    Without a head the tail is covered by a theorem or the question is refused; inf means that no mu exists.
-    [GDPT paper, Thm. 4.1 to 4.3; errata: the printed Algorithm 1 exchanges x+ and x-]
+    Without a head the tail is covered by a theorem or the question is refused; inf means that no mu exists. Of a
+    guarantee that bounds Renyi divergences only (ZCDP) mu.upper is enough for all that it allows, and mu.lower is
+    what Gaussian noise with the same divergences needs.
+    [Liu et al. 2022, Thm. 4.1 to 4.3; the printed Algorithm 1 exchanges x+ and x-, see docs/errata.md]
 
     >>> from dptally import Laplace
     >>> found = measure(Laplace(scale=0.5))
@@ -104,6 +106,29 @@ def measure(m: Profiled, head: float | None = None, tolerance: float = 1e-6) -> 
     """
     head = None if head is None else checks.positive("head", head)
     return measured(m, view_of(m), head, checked_tolerance(tolerance))
+
+
+def measure_until(m: Mechanism, delta: float = 1e-15, tolerance: float = 1e-4) -> Measurement:
+    """:func:`measure` on the head that ends at the plan's own epsilon at ``delta``: what the card and the command show.
+
+    One mu for a whole plan often says little (sampled Gaussian noise keeps the mu of the unsampled one in its tail);
+    on this head it says what matters above ``delta``, and ``left_out`` says the rest. Where one step's mu holds for
+    every epsilon, or the closed form is no larger, the answer has no head.
+
+    >>> from dptally import dpsgd
+    >>> found = measure_until(dpsgd(noise_multiplier=1.0, sample_rate=0.01, steps=100))
+    >>> found.mu.upper < 0.5, found.left_out < 2e-15
+    (True, True)
+    """
+    if not isinstance(m, Mechanism):
+        raise InvalidType("m", "a mechanism or a plan", m)
+    view, tail, tolerance = view_of(m), tail_of(m), checked_tolerance(tolerance)
+    head = m.epsilon(checks.open_probability("delta", delta))
+    whole = math.isinf(tail.necessary) or (view.cheap and math.isfinite(view.zero_from)) or not 0 < head < math.inf
+    found = measured(m, view, None if whole else head, tolerance)
+    if not whole and tail.enough - found.mu.upper <= tolerance:
+        return measured(m, view, None, tolerance)
+    return found
 
 
 def measured(m: Profiled, view: View, head: float | None, tolerance: float) -> Measurement:
@@ -152,18 +177,21 @@ def _with_tail(m: Profiled, view: View, tail: Tail, tolerance: float) -> Measure
         raise Unanswerable(f"the tail is not covered: {tail.reason}; measure a head, for example head=20")
     # a coarse look for a mu above the tail's own; G is at least that somewhere, so only the head before
     # matters
-    near = largest(view, 4.0 * max(1.0, tail.shape.root), max(1e-2, tolerance), floor, tail.enough)
+    first = 4.0 * max(1.0, tail.shape.root) + tail.shape.shift
+    near = largest(view, first, max(1e-2, tolerance) if view.two_sided else tolerance, floor, tail.enough)
     if math.isinf(near.lower):
         return _without_mu(m, near.at, f"delta is 1 at epsilon {near.at:.6g}")
-    end = covered_from(tail.shape, near.lower + 0.5 * tolerance)
+    trial = near.lower + 0.5 * tolerance if view.two_sided else near.upper
+    end = tail.covered_from(trial)
     if not end < 1e6:
         raise Unanswerable(
-            "the GDPT seems to reach its supremum only in the limit of large epsilon, near "
-            f"{tail.shape.root:.6g}; measure a head, for example head=20"
+            "the GDPT may reach its supremum only in the limit of large epsilon: the values looked at need "
+            f"{near.lower:.6g}, the tail between {floor:.6g} and {tail.shape.root:.6g}; measure a head, for example "
+            "head=20"
         )
     found = largest(view, end, tolerance, max(floor, near.lower), tail.enough)
     at = found.at if math.isfinite(found.at) else near.at
-    mu = Interval(found.lower, max(found.upper, up(near.lower + 0.5 * tolerance)), "GDPT search")
+    mu = Interval(found.lower, min(max(found.upper, up(trial)), tail.enough), "GDPT search")
     return Measurement(mu, math.inf, 0.0, at, tail.reason, near.points + found.points, m)
 
 
@@ -172,7 +200,7 @@ def algorithm_one(m: Profiled, head: float, tolerance: float = 1e-3) -> Interval
     tolerance) + 1 steps; the width is at most ``tolerance``.
 
     mu+ covers G+(x_i) = mu_GDP(x_{i+1}, delta(x_i)), mu- is reached by G-(x_i) = mu_GDP(x_i, delta(x_{i+1}));
-    the printed text exchanges x+ and x-, which makes its "upper" bound a lower one (errata E004-6, -7, -8). A
+    the printed text exchanges x+ and x-, which makes its "upper" bound a lower one (see docs/errata.md). A
     value of mu_GDP is computed only where the running mu+ or mu- is beaten. :func:`measure` looks at far
     fewer points.
 

@@ -27,7 +27,7 @@ from dptally.mechanisms import Profile
 from dptally.numerics.exact import quotient
 from dptally.numerics.rounding import EPS, down, up
 
-__all__ = ["envelope", "icea", "laplace", "naive", "noisy_sgd", "refined"]
+__all__ = ["envelope", "icea", "laplace", "naive", "noisy_sgd", "refined", "root_log"]
 
 _FARTHEST = 64.0  # a guarantee beyond says nothing about smaller epsilons: 1 - s (1 + e^eps) is 1 to rounding
 _ROUNDING = 16 * EPS
@@ -76,14 +76,15 @@ def _at_zero(enough: Callable[[float, float], bool], epsilon: float) -> bool:
 
 
 def refined(curve: Curve) -> Curve:
-    """The curve with all that each of its points implies at smaller epsilons.  [GDPT paper, Thm. 2.1]
+    """The curve with all that each of its points implies at smaller epsilons.  [Liu et al. 2022, Thm. 2.1]
 
     >>> round(refined(noisy_sgd(2.0, 1.0, 2.0)).delta(0.0), 12)
     0.646685089766
     """
     if not isinstance(curve, Curve):
         raise InvalidType("curve", "a dptally.gdp.Curve", curve)
-    knots, shares = _knots(curve)
+    knots, own_shares = _knots(curve)
+    shares = np.maximum.accumulate(own_shares[::-1])[::-1]
 
     def delta(epsilon: float) -> float:
         own = curve.delta(epsilon)
@@ -93,14 +94,15 @@ def refined(curve: Curve) -> Curve:
         line = 1.0 - (1.0 + math.exp(epsilon)) * float(shares[later])
         return min(own, up(max(line, 0.0), 4))
 
-    name, convex = f"refined {curve.name}", curve.convex or curve.convex_refined
-    return replace(curve, delta_of_epsilon=delta, name=name, convex=convex)
+    # the line ends in the knot of the largest share, where it is a tangent unless that knot is 0; from there on the
+    # curve is its own
+    first = float(knots[int(np.argmax(own_shares))])
+    convex = curve.convex or first > max(curve.convex_from, 0.0)
+    return replace(curve, delta_of_epsilon=delta, name=f"refined {curve.name}", convex=convex)
 
 
 def _knots(curve: Curve) -> tuple[Floats, Floats]:
-    """Epsilons e, increasing, and the largest s(e') over the knots e' >= e, rounded down; the best e is
-    sharpened.
-    """
+    """Epsilons e, increasing, and s(e), rounded down; the best e is sharpened."""
 
     def share(epsilon: float) -> float:
         return (1.0 - curve.delta(epsilon)) / (1.0 + math.exp(epsilon))
@@ -113,8 +115,7 @@ def _knots(curve: Curve) -> tuple[Floats, Floats]:
         left, right = low + (high - low) / 3, high - (high - low) / 3
         low, high = (left, high) if share(left) < share(right) else (low, right)
     knots = np.unique(np.append(grid, [0.5 * (low + high), low, high]))
-    shares = np.array([share(float(e)) for e in knots]) * (1.0 - _ROUNDING)
-    return knots, np.maximum.accumulate(shares[::-1])[::-1]
+    return knots, np.array([share(float(e)) for e in knots]) * (1.0 - _ROUNDING)
 
 
 def envelope(guarantees: Curve | Iterable[Iterable[float]]) -> Profile:
@@ -143,10 +144,19 @@ def laplace(scale: float, sensitivity: float = 1.0) -> Curve:
     return Curve(lambda e: up(-math.expm1(0.5 * (e - reach)), 2), f"Laplace {reach:.6g}", zero_from=reach, convex=True)
 
 
+def root_log(a: float, b: float, sigma: float) -> Curve:
+    """The naive curve of sigma = (A / eps) sqrt(log(B / delta)), whatever it stands for: see :func:`noisy_sgd`.
+
+    >>> root_log(2.0, 1.0, 2.0).delta(1.0) == noisy_sgd(2.0, 1.0, 2.0).delta(1.0)
+    True
+    """
+    return replace(noisy_sgd(a, b, sigma), name=f"sigma = {a:g}/eps sqrt(log({b:g}/delta))")
+
+
 def noisy_sgd(a: float, b: float, sigma: float) -> Curve:
     """The naive curve of sigma = (a / eps) sqrt(log(b / delta)): delta = min(1, b exp(-(sigma eps / a)^2)).
 
-    The form of noisy stochastic gradient descent and others  [GDPT paper, Sec. 2]. mu_t = a / (sigma sqrt 2).
+    The form of noisy stochastic gradient descent and others  [Liu et al. 2022, Sec. 2]. mu_t = a / (sigma sqrt 2).
 
     >>> round(noisy_sgd(2.0, 1.0, 2.0).tail_limit, 10)
     0.7071067812
@@ -160,15 +170,15 @@ def noisy_sgd(a: float, b: float, sigma: float) -> Curve:
     # b exp(-eps^2 / (2 r^2)) <= exp(-(eps/r - r/2)^2 / 2) once eps/2 >= log b + r^2/8
     root = up(math.sqrt(0.5) / ratio, 4)
     tail = GaussianTail(root, max(0.0, 2.0 * math.log(b) + 0.25 * root * root) * (1 + 1e-12) + 1e-300)
-    # in x = e^eps the second derivative has the sign of 2 k eps^2 + eps - 1, k = (sigma/a)^2, which
-    # increases; at the point that Theorem 2.1 starts from, a maximum of (1 - delta)/(1 + x), it is not
-    # negative
+    # in x = e^eps the second derivative has the sign of 2 k eps^2 + eps - 1, k = (sigma/a)^2, which increases: the
+    # curve is convex from 2/(1 + sqrt(1 + 8 k)) on. Theorem 2.1 starts at an interior maximum of (1 - delta)/(1 + x),
+    # where it is; for b < 1 the maximum may lie at 0, and then the curve keeps its concave beginning
     return Curve(
         lambda e: up(math.exp(log_delta(e)), 2) if log_delta(e) < 0 else 1.0,
         "noisy SGD",
         math.sqrt(0.5) * a / sigma,
         tail,
-        convex_refined=True,
+        convex_from=up(2.0 / (1.0 + math.sqrt(1.0 + 8.0 * ratio * ratio)), 8),
         log_delta_of_epsilon=log_delta,
     )
 
@@ -177,7 +187,7 @@ def icea(messages: float, users: float) -> Curve:
     """The naive curve of m > 10 log(n / (eps delta)): delta = min(1, n e^{-m/10} / eps), the invisibility
     cloak.
 
-    [Ghazi, Pagh, Velingker 2019, as in the GDPT paper, Sec. 2.] delta falls like 1/eps: not GDP for any mu.
+    [Ghazi, Pagh, Velingker 2019, as in Liu et al. 2022, Sec. 2.] delta falls like 1/eps: not GDP for any mu.
 
     >>> round(icea(20, 4).delta(2.0), 12)
     0.270670566473
@@ -186,5 +196,5 @@ def icea(messages: float, users: float) -> Curve:
     if users < 1:
         raise InvalidArgument("users", "at least 1", users)
     constant = up(users * math.exp(-messages / 10.0), 4)
-    # c / log x is convex in x
-    return Curve(lambda e: min(1.0, up(constant / e)) if e > 0 else 1.0, "ICEA", math.inf, convex_refined=True)
+    # c / log x is convex in x, from where it is below 1
+    return Curve(lambda e: min(1.0, up(constant / e)) if e > 0 else 1.0, "ICEA", math.inf, convex_from=constant)

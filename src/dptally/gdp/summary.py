@@ -28,8 +28,8 @@ _ROUNDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """``mu`` with the measurement behind it; ``regret`` bounds max over eps of delta_mu(eps) - delta(eps), at
-    mu.upper.
+    """``mu`` with the measurement behind it; ``regret`` bounds the largest delta_mu(eps) - delta(eps) over every
+    eps >= 0 (beyond the head too), at mu.upper.
 
     ``regret_at`` is an epsilon where the gap is at least regret.lower.
     """
@@ -80,7 +80,7 @@ def summary(plan: Mechanism, head: float | None = None, tolerance: float = 1e-6)
     """The smallest mu whose Gaussian curve covers the composed profile, with its regret.
 
     Composing the parts' own mu (sqrt of the sum of squares) is larger: the summary measures the composition
-    itself. [GDPT paper, Sec. 5.2]
+    itself. [Liu et al. 2022, Sec. 5.2]
 
     >>> from dptally import Gaussian, Laplace
     >>> round(summary(Gaussian(sigma=1.0) + Gaussian(sigma=1.0)).mu.upper, 9)
@@ -95,7 +95,7 @@ def summary(plan: Mechanism, head: float | None = None, tolerance: float = 1e-6)
     if mu == 0 or math.isinf(mu):
         return Summary(measurement, Interval(0.0, min(mu, 1.0)), 0.0, plan)
     # beyond, delta_mu itself is below 1e-12
-    regret, at = _regret(view, mu, min(measurement.head, max(epsilon_mu(mu, 1e-12), 1e-9)))
+    regret, at = _regret(view, mu, max(epsilon_mu(mu, 1e-12), 1e-9))
     return Summary(measurement, regret, at, plan)
 
 

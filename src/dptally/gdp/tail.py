@@ -1,7 +1,7 @@
 r"""What is known of the whole of a profile beyond any head: the tail limit, and mu that are necessary or
 enough.
 
-The tail limit of Theorem 3.3 of the GDPT paper is mu_t = limsup eps / sqrt(-2 log delta(eps)). A mechanism is
+The tail limit of Liu et al. 2022, Thm. 3.3, is mu_t = limsup eps / sqrt(-2 log delta(eps)). A mechanism is
 Gaussian DP for SOME mu iff mu_t < inf (and delta(0) < 1); mu >= mu_t is necessary and not sufficient.
 
 In terms of the log-moment K: mu-GDP implies K(t) <= mu^2 t (t+1) / 2, so rho-zCDP with rho = mu^2 / 2; and
@@ -28,6 +28,7 @@ from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.mechanisms import Composed, Mechanism
 from dptally.numerics.rounding import up
+from dptally.numerics.shown import shown_up
 
 __all__ = ["Tail", "covered_from", "tail_of"]
 
@@ -37,18 +38,29 @@ _LARGE_ORDER = 1e9
 @dataclass(frozen=True, slots=True)
 class Tail:
     """``limit``: bounds of mu_t, None if unknown. ``enough``: a mu for which the mechanism certainly is
-    mu-GDP, inf if none is known. ``shape``: a Gaussian bound of the tail; None if unknown.
+    mu-GDP, inf if none is known. ``shapes``: Gaussian bounds of the tail, the smallest root first; none if
+    unknown. ``least``: a mu that some mechanism with the guarantee needs.
     """
 
     limit: Interval | None
     enough: float
-    shape: GaussianTail | None
+    shapes: tuple[GaussianTail, ...]
     reason: str
+    least: float = 0.0
+
+    @property
+    def shape(self) -> GaussianTail | None:
+        """The bound with the smallest root."""
+        return self.shapes[0] if self.shapes else None
 
     @property
     def necessary(self) -> float:
         """Every mu of the mechanism is at least this."""
-        return self.limit.lower if self.limit is not None else 0.0
+        return max(self.limit.lower if self.limit is not None else 0.0, self.least)
+
+    def covered_from(self, mu: float) -> float:
+        """An epsilon beyond which G <= mu for certain; inf where no shape shows one."""
+        return min((covered_from(shape, mu) for shape in self.shapes), default=math.inf)
 
 
 def tail_of(subject: Profiled) -> Tail:
@@ -61,14 +73,14 @@ _EVERYTHING = Interval(math.inf, math.inf)
 
 def _of_curve(curve: Curve) -> Tail:
     if curve.zero_from < math.inf:
-        return Tail(_NOTHING, math.inf, None, f"delta is 0 from epsilon {curve.zero_from:.6g} on")
+        return Tail(_NOTHING, math.inf, (), f"delta is 0 from epsilon {curve.zero_from:.6g} on")
     if curve.tail_limit == math.inf:
-        return Tail(_EVERYTHING, math.inf, None, "delta falls too slowly: no finite mu covers the tail")
+        return Tail(_EVERYTHING, math.inf, (), "delta falls too slowly: no finite mu covers the tail")
     limit = None if curve.tail_limit is None else Interval(curve.tail_limit, curve.tail_limit).widened()
     if curve.gaussian_tail is not None:
         root = curve.gaussian_tail.root
-        return Tail(limit, math.inf, curve.gaussian_tail, f"the tail falls like that of {root:.6g}-GDP")
-    return Tail(limit, math.inf, None, "nothing is known of the tail beyond the values looked at")
+        return Tail(limit, math.inf, (curve.gaussian_tail,), f"the tail falls like that of {root:.6g}-GDP")
+    return Tail(limit, math.inf, (), "nothing is known of the tail beyond the values looked at")
 
 
 def _of_plan(plan: Mechanism) -> Tail:
@@ -76,28 +88,42 @@ def _of_plan(plan: Mechanism) -> Tail:
     mass = max(infinity_mass(composition)[0] for composition in directions)
     if mass > 0:
         text = f"the loss is infinite with probability {mass:.3g}: no finite mu covers the tail of delta"
-        return Tail(_EVERYTHING, math.inf, None, text)
+        return Tail(_EVERYTHING, math.inf, (), text)
     parts = [(_of_part(part), count) for part, count in plan.parts]
     # the parts' own bounds are rounded up, as are the products and the root
     enough = _added([(part.enough, count) for part, count in parts])
     bounded = all(composition.supremum < math.inf for composition in directions)
     if bounded:
         most = max(supremum(composition) for composition in directions)
-        return Tail(_NOTHING, enough, None, f"the loss is at most {most:.6g}, and delta is 0 from there on")
-    root = min(_root(Composed.of((part.unsampled(), n) for part, n in plan.parts).directions()), enough)
-    shape = GaussianTail(root, up(0.5 * root * root, 2)) if root < math.inf else None
-    limit = None
-    if all(part.limit is not None for part, _ in parts):
-        total = math.sqrt(math.fsum(n * part.necessary**2 for part, n in parts))
-        limit = Interval(total * (1.0 - MOMENT_TRUST), max(root, total))
-    if shape is None:
-        return Tail(limit, enough, None, "no bound of the Renyi divergences at large orders is known")
-    return Tail(
-        limit,
-        enough,
-        shape,
-        f"the plan is {0.5 * root * root:.6g}-zCDP, so delta falls like e^-eps^2/(2 {root:.6g}^2)",
-    )
+        return Tail(_NOTHING, enough, (), f"the loss is at most {most:.6g}, and delta is 0 from there on")
+    shapes = _shapes(plan, enough)
+    root = shapes[0].root if shapes else math.inf
+    total = math.sqrt(math.fsum(n * part.necessary**2 for part, n in parts)) * (1.0 - MOMENT_TRUST)
+    limit = Interval(total, max(root, total)) if all(part.limit is not None for part, _ in parts) else None
+    if not shapes:
+        return Tail(limit, enough, (), "no bound of the Renyi divergences at large orders is known", total)
+    rho = shown_up(0.5 * root * root)
+    what = f"the plan is {rho}-zCDP"
+    if shapes[0].shift:
+        what = f"the plan's losses are at most {shown_up(shapes[0].shift)} and those of a {rho}-zCDP part"
+    return Tail(limit, enough, shapes, f"{what}, so delta falls like e^-eps^2/(2 {root:.6g}^2)", total)
+
+
+def _shapes(plan: Mechanism, enough: float) -> tuple[GaussianTail, ...]:
+    """What zCDP says of the tail: of the whole plan, and of the plan without its bounded steps.
+
+    With L = B + G and B <= b, delta(eps) <= delta_G(eps - b): the bounded steps shift the tail and do not widen it.
+    """
+    root = min(_root(_unsampled(plan).directions()), enough)
+    found = [GaussianTail(root, up(0.5 * root * root, 2))] if root < math.inf else []
+    bounded = [(p, n) for p, n in plan.parts if all(c.supremum < math.inf for c in p.directions())]
+    if bounded:
+        rest = Composed.of((p, n) for p, n in plan.parts if (p, n) not in bounded)
+        shift = up(math.fsum(up(n * max(max(c.supremum for c in p.directions()), 0.0)) for p, n in bounded), 2)
+        narrow = _root(_unsampled(rest).directions())
+        if narrow < root * (1.0 - 1e-9):
+            found.append(GaussianTail(narrow, up(shift + 0.5 * narrow * narrow, 4), shift))
+    return tuple(sorted(found, key=lambda shape: shape.root))
 
 
 def _of_part(part: Mechanism) -> Tail:
@@ -108,21 +134,27 @@ def _of_part(part: Mechanism) -> Tail:
         bounded = all(composition.supremum < math.inf for composition in part.directions())
         limit = _NOTHING if bounded else whole.limit if part.keeps_tail() else None
         known = max((_gaussian(composition) for composition in part.directions()), default=0.0)
-        return replace(whole, limit=limit, enough=min(whole.enough, known))
+        return replace(whole, limit=limit, enough=min(whole.enough, known), least=0.0)
     directions = part.directions()
     enough = max((_gaussian(composition) for composition in directions), default=0.0)
     if all(composition.supremum < math.inf for composition in directions):
-        return Tail(_NOTHING, enough, None, "")
-    if not all(composition.determined for composition in directions):
-        return Tail(None, enough, None, "")
+        return Tail(_NOTHING, enough, (), "")
     root = _root(directions)
     orders = np.array([_LARGE_ORDER])
     moment = max(float(composition.log_moment(orders)[0]) for composition in directions)
     if not moment < math.inf:
-        return Tail(None, enough, None, "")
+        return Tail(None, enough, (), "")
     seen = math.sqrt(2.0 * moment / (_LARGE_ORDER * (_LARGE_ORDER + 1.0))) * (1.0 - MOMENT_TRUST)
-    # K grows like its bound rho t (t + 1): then mu_t is sqrt(2 rho)
-    return Tail(Interval(seen, max(seen, root)) if seen >= root * (1.0 - 1e-9) else None, enough, None, "")
+    if seen < root * (1.0 - 1e-9):
+        return Tail(None, enough, (), "")
+    # K grows like its bound rho t (t + 1): then mu_t is sqrt(2 rho); where only K is known Gaussian noise attains it
+    determined = all(composition.determined for composition in directions)
+    return Tail(Interval(seen, max(seen, root)) if determined else None, enough, (), "", seen)
+
+
+def _unsampled(plan: Mechanism) -> Mechanism:
+    """The plan without sampling, which tells at least as much."""
+    return Composed.of((part.unsampled(), n) for part, n in plan.parts)
 
 
 def _gaussian(composition: Composition) -> float:
@@ -151,12 +183,12 @@ def _root(directions: tuple[Composition, ...]) -> float:
 def covered_from(shape: GaussianTail, mu: float) -> float:
     r"""An epsilon beyond which G <= mu for certain, given the tail's shape; inf where mu <= root.
 
-    With r = root, x = eps/mu - mu/2, y = x + mu: the Mills ratio m is convex and m'(y) <= -1/(y^2 + 3), so
-    delta_mu = phi(x) (m(x) - m(y)) >= phi(x) mu / (y^2 + 3). It exceeds exp(-(eps/r - r/2)^2 / 2) iff
-        h(eps) = eps^2 (1/r^2 - 1/mu^2) / 2 - (mu^2 - r^2) / 8 - log(y^2 + 3) + log mu - log sqrt(2 pi) >= 0,
-    and h increases where eps^2 (1/r^2 - 1/mu^2) >= 2, since (log(y^2 + 3))' <= 2 / (mu y) <= 2 / eps.
+    With r = root, b = shift, x = eps/mu - mu/2, y = x + mu: the Mills ratio m is convex and m'(y) <= -1/(y^2 + 3),
+    so delta_mu = phi(x) (m(x) - m(y)) >= phi(x) mu / (y^2 + 3). It exceeds exp(-((eps - b)/r - r/2)^2 / 2) iff
+        h(eps) = (((eps - b)/r - r/2)^2 - (eps/mu - mu/2)^2) / 2 - log(y^2 + 3) + log mu - log sqrt(2 pi) >= 0,
+    and with g = 1/r^2 - 1/mu^2 it increases where eps g - b/r^2 >= 2/eps, since (log(y^2 + 3))' <= 2/(mu y) <= 2/eps.
     """
-    r = shape.root
+    r, b = shape.root, shape.shift
     if not mu > r * (1.0 + 1e-12):
         return math.inf
     gain = (mu - r) * (mu + r) / (r * mu) ** 2
@@ -164,9 +196,11 @@ def covered_from(shape: GaussianTail, mu: float) -> float:
     def excess(epsilon: float) -> float:
         y = epsilon / mu + 0.5 * mu
         value = 0.5 * epsilon**2 * gain - (mu - r) * (mu + r) / 8 - math.log(y * y + 3) + math.log(mu)
-        return value - 0.5 * math.log(2 * math.pi) - 1e-9 * (1.0 + epsilon**2 * gain)
+        moved = (epsilon - 0.5 * b - 0.5 * r * r) * b / (r * r)  # what the shift takes from the square
+        return value - moved - 0.5 * math.log(2 * math.pi) - 1e-9 * (1.0 + epsilon**2 * gain + moved)
 
-    epsilon = max(math.sqrt(2.0 / gain) * (1.0 + 1e-9), shape.start)
+    half = 0.5 * b / (r * r)
+    epsilon = max((half + math.sqrt(half * half + 2.0 * gain)) / gain * (1.0 + 1e-9), shape.start)
     while excess(epsilon) < 0:
         epsilon *= 1.25
     return epsilon

@@ -4,6 +4,7 @@ it.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,12 @@ import numpy as np
 from dptally.accounting import certified, renyi
 from dptally.accounting.moments import infinity_mass, log_moment_upper, supremum
 from dptally.checks import Floats
-from dptally.errors import InvalidType, Unanswerable
+from dptally.errors import InvalidType
 from dptally.gdp.curve import Curve
 from dptally.law import Composition
 from dptally.mechanisms import Mechanism
-from dptally.numerics.rounding import down, up
+from dptally.numerics.rounding import EPS, down, up
+from dptally.numerics.search import minimise
 
 __all__ = ["Profiled", "View", "view_of"]
 
@@ -32,7 +34,8 @@ class View:
     on.
 
     ``convex``: delta is convex in e^eps. ``most_points``: how
-    many epsilons a search may look at. ``cheap``: many at once cost little.
+    many epsilons a search may look at. ``cheap``: many at once cost little. ``two_sided``: the lower bounds mean
+    something.
     """
 
     log_delta: Callable[[Floats], tuple[Floats, Floats]]
@@ -40,11 +43,12 @@ class View:
     convex: bool
     most_points: int
     cheap: bool
+    two_sided: bool = True
 
 
 def view_of(subject: Profiled) -> View:
-    """The view of a mechanism, a plan or a curve; what bounds Renyi divergences only has none and is
-    refused.
+    """The view of a mechanism, a plan or a curve. What bounds Renyi divergences only has upper bounds of delta alone:
+    every profile that it allows is convex in e^eps, so the chords between such bounds cover it too.
     """
     if isinstance(subject, Curve):
         return View(subject.log_delta, subject.zero_from, subject.convex, 200_000, True)
@@ -52,10 +56,8 @@ def view_of(subject: Profiled) -> View:
         raise InvalidType("m", "a mechanism, a plan or a dptally.gdp.Curve", subject)
     directions = subject.directions()
     if not all(composition.determined for composition in directions):
-        raise Unanswerable(
-            f"{subject!r} bounds Renyi divergences only and has no privacy profile of its own; an upper "
-            "bound of mu comes from the profile it implies: dp.gdp.measure(dp.Profile(m.delta))"
-        )
+        end = max(composition.supremum for composition in directions)
+        return View(_refined(_by_engine(directions)), end, True, 1_000, False, False)
     leaks = any(infinity_mass(composition)[1] > 0 for composition in directions)
     zero_from = math.inf if leaks else max(supremum(composition) for composition in directions)
     one_step = all(composition.steps <= 1 for composition in directions)
@@ -94,6 +96,26 @@ def _by_engine(directions: Sequence[Composition]) -> Callable[[Floats], tuple[Fl
                 seen[e] = _logged(directions, e)
         pairs = [seen[float(e)] for e in epsilon]
         return np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
+
+    return log_delta
+
+
+def _refined(bounds: Callable[[Floats], tuple[Floats, Floats]]) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """The bounds with what the best of them implies at smaller epsilons.  [GDPT paper, Thm. 2.1]"""
+
+    def share(epsilon: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            delta = np.minimum(np.exp(bounds(epsilon)[1]) * (1 + 8 * EPS), 1.0)
+            return np.asarray(-(1.0 - delta) / (1.0 + np.exp(epsilon)) * (1 - 8 * EPS), dtype=np.float64)
+
+    best = functools.cache(lambda: minimise(share, 1e-3, 64.0, start=(1e-2, 16.0)))
+
+    def log_delta(epsilon: Floats) -> tuple[Floats, Floats]:
+        (at, least), (low, high) = best(), bounds(epsilon)
+        with np.errstate(divide="ignore", over="ignore"):
+            line = 1.0 + (1.0 + np.exp(np.minimum(epsilon, at))) * least
+            implied = np.log(np.maximum(up(line, 4), 0.0)) + 8 * EPS
+        return low, np.where(epsilon <= at, np.minimum(high, implied), high)
 
     return log_delta
 

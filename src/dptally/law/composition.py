@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -25,10 +25,16 @@ class Composition:
     """``count`` independent copies of each law, in a canonical order.
 
     Build it with :meth:`of`: equal laws merge their counts, families that are closed under addition collapse into one
-    law, and the order of the arguments is forgotten.
+    law, and the order of the arguments is forgotten. ``stated`` keeps the steps before they collapsed, for the
+    theorems that compose one guarantee per step; it takes no part in comparisons, since both tell the same loss.
     """
 
     parts: tuple[tuple[Law, int], ...]
+    stated: tuple[tuple[Law, int], ...] = field(default=(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.stated:
+            object.__setattr__(self, "stated", self.parts)
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Law, int]]) -> Composition:
@@ -44,7 +50,7 @@ class Composition:
             else:
                 rest.append((law, n))
         rest += [(family.collapse(tuple(group)), 1) for family, group in closed.items()]
-        return cls(tuple(sorted(rest, key=lambda part: part[0].sort_key)))
+        return cls(tuple(sorted(rest, key=lambda part: part[0].sort_key)), tuple(ordered))
 
     def log_moment(self, t: Numbers) -> Numbers:
         """K(t) = sum of count * K_j(t)."""
@@ -113,6 +119,22 @@ class Composition:
     def infimum(self) -> float:
         """The least possible loss, rounded down."""
         return self.infimum_interval.lower
+
+    def reverses(self, other: Composition) -> bool:
+        """Whether ``other`` is the loss of the same pair in the other direction: K(-1/2 - s) = K'(-1/2 + s).
+
+        Asked at a few s. Declared and library mechanisms state such pairs; a mechanism from outside need not.
+        """
+        if not (self.determined and other.determined):
+            return False
+        at = np.array([0.05, 0.2, 0.45])
+        mine, theirs = self.log_moment(-0.5 - at), other.log_moment(-0.5 + at)
+        return bool(np.all(np.abs(mine - theirs) <= 1e-9 * (1e-3 * np.max(np.abs(mine)) + np.abs(mine))))
+
+    def dominating(self) -> Composition | None:
+        """The composition with a dominating law for every part; None where some part has none."""
+        laws = [(law.dominating(), n) for law, n in self.parts]
+        return Composition.of((law, n) for law, n in laws if law) if all(law for law, _ in laws) else None
 
     @property
     def determined(self) -> bool:

@@ -138,6 +138,10 @@ class DiscreteGaussianLaw(Law):
         )
 
     @property
+    def has_all_mass(self) -> bool:
+        return True
+
+    @property
     def mean(self) -> float:
         return 0.5 * (self.shift / self.sigma) ** 2
 

@@ -104,6 +104,10 @@ class DiscreteLaplaceLaw(Law):
         return replace(table, error=_MOMENT_ULPS * EPS * table.moment)
 
     @property
+    def has_all_mass(self) -> bool:
+        return True
+
+    @property
     def mean(self) -> float:
         """s x - x/sinh(x) (1 - e^{-s x}) = (s x - 1 + e^{-s x}) + (1 - x/sinh(x)) (1 - e^{-s x})."""
         x, reach = self.step, self.reach

@@ -11,11 +11,12 @@ import numpy as np
 
 from dptally.checks import Floats
 from dptally.law import Law
+from dptally.law.adjacency import Direction
 from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
 from dptally.law.law import Numbers
 from dptally.numerics.exact import between
-from dptally.numerics.normal import log_gaussian_delta
+from dptally.numerics.normal import log_gaussian_delta, log_normal_tail
 from dptally.numerics.rounding import EPS, up
 from dptally.numerics.special import ndtr
 
@@ -66,6 +67,22 @@ class GaussianLaw(Law):
     def reverse(self) -> GaussianLaw:
         return self
 
+    def sampled(self, rate: Fraction, direction: Direction) -> Law:
+        from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
+        from dptally.laws.sampled.gaussian.parameters import Declared
+
+        given = Declared(rate, self.exact_variance)
+        return SampledGaussianLaw(*given.pessimistic(), direction, None if given.unrounded() else given)
+
+    def sampled_replace(self, rate: Fraction) -> Law:
+        from dptally.laws.sampled.gaussian.parameters import Declared
+        from dptally.laws.sampled.gaussian.replace import SampledReplaceGaussianLaw
+
+        if rate == 1:
+            return GaussianLaw.of_variance(4 * self.exact_variance)  # N(1/sigma, 1) against N(-1/sigma, 1)
+        given = Declared(rate, self.exact_variance)
+        return SampledReplaceGaussianLaw(*given.pessimistic(), None if given.unrounded() else given)
+
     def ball(self, count: int) -> BallLoss | None:
         from dptally.laws.ball.losses import GaussianBall
 
@@ -108,6 +125,12 @@ class GaussianLaw(Law):
 
     def tail(self, loss: Floats) -> Floats:
         return np.asarray(ndtr(0.5 * self.mu - loss / self.mu))
+
+    def log_tail(self, loss: float) -> tuple[float, float] | None:
+        """log Phi(mu/2 - loss/mu); the variance is rounded up, so mu is within 2 * 2^-52, and the argument within 6."""
+        z = loss / self.mu - 0.5 * self.mu
+        off = 6 * EPS * (abs(loss) / self.mu + self.mu)
+        return float(log_normal_tail(z + off)[0]), float(log_normal_tail(z - off)[1])
 
     def density(self, loss: Floats) -> Floats:
         z = loss / self.mu - 0.5 * self.mu

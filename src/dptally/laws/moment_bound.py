@@ -12,7 +12,11 @@ from dptally.checks import Floats
 from dptally.errors import Unanswerable
 from dptally.law import Law, MomentBound
 from dptally.law.law import Numbers
-from dptally.numerics.rounding import up
+from dptally.laws.two_point import TwoPointLaw
+from dptally.numerics.normal import gaussian_mu_of_pure
+from dptally.numerics.rounding import EPS, up
+
+_TRUST = 256 * EPS  # of the log-moment of randomized response
 
 __all__ = ["RenyiBound", "ZCDPBound", "order_less_one", "real_orders"]
 
@@ -23,8 +27,8 @@ class RenyiBound(MomentBound):
 
     K is convex and K(0) = 0 (there is no mass at infinity), so the lower convex envelope of (0, 0) and the
     points bounds it: between two orders (a - 1) D_a is at most linear, below the first D_a is at most the
-    first, beyond the last nothing is known. ``limit`` is the divergence of order infinity if declared:
-    K(t) <= t limit.
+    first, beyond the last nothing is known. ``limit`` is the divergence of order infinity if declared, which is
+    pure DP: then K is at most that of randomized response too, which dominates it.
     """
 
     knots: tuple[tuple[float, float], ...]
@@ -37,13 +41,23 @@ class RenyiBound(MomentBound):
         inside = np.interp(t, at, value)
         bound = np.where(t > at[-1], np.inf, inside)
         if self.limit < math.inf:
-            bound = np.minimum(bound, np.where(t > 0, t, 0.0) * self.limit)
+            pure = TwoPointLaw.of_guarantee(self.limit).log_moment(np.maximum(t, 0.0)) * (1 + _TRUST)
+            bound = np.minimum(bound, pure)
         return np.where(bound > 0, up(bound, 4), 0.0)
 
     @property
     def mean(self) -> float:
-        """An upper bound of the KL divergence: the divergence of the lowest order."""
-        return min([up(k / t) for t, k in self.knots[:1]] + [self.limit])
+        """An upper bound of the KL divergence: the divergence of the lowest order, or that of randomized response."""
+        return min([up(k / t) for t, k in self.knots[:1]] + [up(self.limit * math.tanh(0.5 * self.limit), 8)])
+
+    def orders(self) -> tuple[float, ...]:
+        return tuple(t for t, _ in self.knots)
+
+    def dominating(self) -> Law | None:
+        return TwoPointLaw.of_guarantee(self.limit) if self.limit < math.inf else None
+
+    def gaussian_mu(self) -> float:
+        return gaussian_mu_of_pure(self.limit) if self.limit < math.inf else math.inf
 
     @property
     def supremum(self) -> float:

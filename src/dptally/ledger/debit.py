@@ -6,19 +6,27 @@ chain and updates the totals. Either all of it is durable or none of it happened
 
 from __future__ import annotations
 
-import copy
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from dptally.errors import BudgetExceeded, CannotPrice, InvalidArgument, KeyReused, NotReleasable
+from dptally.errors import (
+    BudgetExceeded,
+    CannotPrice,
+    ChainBroken,
+    DptallyError,
+    InvalidArgument,
+    KeyReused,
+    NotReleasable,
+)
 from dptally.law.adjacency import REPLACE
 from dptally.ledger import hints
 from dptally.ledger.books import DATASET, Books
+from dptally.ledger.chain import canonical
 from dptally.ledger.entries import (
     Entry,
     Request,
@@ -30,17 +38,38 @@ from dptally.ledger.entries import (
     plan_to_json,
     settle_body,
     spend_body,
+    stamp,
     state_of,
 )
-from dptally.ledger.journal import Journal, find_keys, load_books, save_books, settlements
-from dptally.ledger.schema import accounts
+from dptally.ledger.journal import Journal, find_keys, settlements
+from dptally.ledger.names import alike
+from dptally.ledger.schema import accounts, entries
+from dptally.ledger.stated import check_plan
+from dptally.ledger.statements import Statement
 from dptally.ledger.status import exceeded
 from dptally.ledger.terms import Terms
 from dptally.ledger.units import Amount
+from dptally.ledger.values import decoded
 from dptally.ledger.verification import key_column
 from dptally.mechanisms.mechanism import Mechanism
 
-__all__ = ["Asked", "Refused", "check_request", "debit", "entry_of", "replayed", "settle"]
+__all__ = [
+    "Asked",
+    "Refused",
+    "check_request",
+    "debit",
+    "entry_of",
+    "is_deferred",
+    "settle",
+    "settle_once",
+]
+
+_DEFERRED = "deferred:"  # a call of this kind gives its value out only after it was stored
+
+
+def is_deferred(call: str) -> bool:
+    """Whether a spend was reserved: no value leaves before it is settled, so it may run again until then."""
+    return call.startswith(_DEFERRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +79,17 @@ class Asked:
     request: Request
     plan_json: str
     call: str = field(default_factory=lambda: secrets.token_hex(8))
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", key_column(self.request.key, self.call))
 
     @classmethod
-    def of(cls, request: Request) -> Asked:
+    def of(cls, request: Request, deferred: bool = False) -> Asked:
         text = plan_to_json(request.plan)
         if plan_from_json(text) != request.plan:  # the history must be able to say what was paid for
             raise InvalidArgument("plan", "one that its JSON gives back unchanged", request.plan)
-        return cls(request, text)
-
-    @property
-    def key(self) -> str:
-        return key_column(self.request.key, self.call)
+        return cls(request, text, _DEFERRED + secrets.token_hex(8)) if deferred else cls(request, text)
 
 
 @dataclass(slots=True, eq=False)
@@ -87,16 +116,6 @@ class Refused(Exception):
         return exceeded(self.dataset, self.terms, self.books, self.holder, self.cost, partition, part, hint)
 
 
-def replayed(
-    connection: sa.Connection, dataset: str, terms: Terms, asked: Sequence[Asked]
-) -> list[tuple[Entry, bool]] | None:
-    """The entries of requests whose keys are all known; None if any is new. Entries never change: no lock."""
-    found = find_keys(connection, dataset, (one.key for one in asked))
-    if any(one.key not in found for one in asked):
-        return None
-    return _answers(connection, dataset, terms, asked, found)
-
-
 def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> list[tuple[Entry, bool]]:
     """Charge every request that is new, or none: (entry, replayed) for each."""
     journal = Journal.locked(connection, dataset)
@@ -105,10 +124,10 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
     fresh = {one.key: one for one in reversed(asked) if one.key not in found}
     analysts = {one.request.by for one in fresh.values()}
     places = {(one.request.partition, one.request.part) for one in fresh.values()}
-    before = load_books(connection, dataset, terms, analysts, places)
-    books = copy.deepcopy(before)
+    before = journal.load(analysts, places)
+    books = before.copy()
     at = now()
-    bodies: list[tuple[str, str]] = []
+    bodies: list[tuple[str, dict[str, Any]]] = []
     for one in asked:
         if fresh.get(one.key) is one:
             cost = check_request(connection, dataset, terms, books, one.request)
@@ -116,9 +135,9 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
             body = spend_body(one.request, one.plan_json, dataset, journal.length + len(bodies) + 1, one.call, cost, at)
             bodies.append((one.key, body))
     if bodies:
-        hashes = journal.append([("spend", key, None, body) for key, body in bodies])
-        save_books(connection, dataset, before, books)
-        found |= {key: (json.loads(body), digest) for (key, body), digest in zip(bodies, hashes, strict=True)}
+        journal.save(before, books)
+        hashes = journal.append([("spend", key, None, canonical(body)) for key, body in bodies])
+        found |= {key: (body, digest) for (key, body), digest in zip(bodies, hashes, strict=True)}
     return _answers(connection, dataset, terms, asked, found)
 
 
@@ -131,6 +150,11 @@ def check_request(connection: sa.Connection, dataset: str, terms: Terms, books: 
             "in parallel",
             request.partition,
         )
+    if request.partition:
+        terms.check_part(request.partition, request.part)
+    check_plan(dataset, terms, request.plan)
+    if request.by and request.by not in books.spent:
+        _check_analyst(connection, dataset, request.by)
     if not request.by and _has_analyst_caps(connection, dataset):
         raise InvalidArgument("by", "given: analysts of this dataset have caps of their own", request.by)
     cost = terms.price(request.plan)
@@ -138,6 +162,14 @@ def check_request(connection: sa.Connection, dataset: str, terms: Terms, books: 
     if holder is not None:
         raise Refused(dataset, terms, books, request, holder, cost)
     return cost
+
+
+def _check_analyst(connection: sa.Connection, dataset: str, by: str) -> None:
+    """A new name must not look like an analyst's who is known here."""
+    known = connection.execute(sa.select(accounts.c.holder).where(accounts.c.dataset == dataset)).scalars()
+    twin = alike(by, known)
+    if twin is not None:
+        raise InvalidArgument("by", f"a name that does not look like the analyst {twin!r}, who is another", by)
 
 
 def _has_analyst_caps(connection: sa.Connection, dataset: str) -> bool:
@@ -184,38 +216,100 @@ def entry_of(dataset: str, terms: Terms, body: Mapping[str, Any], digest: str, e
         symbol=terms.symbol(meter),
         expires=body["expires"],
         hash=digest,
-        state=state_of(body, end, now()),
-        value=None if end is None else end.get("value"),
+        state=state_of(body, end, now()) if end is not None or body["expires"] is not None else "reserved",
+        value=None if end is None else _stored(dataset, body["seq"], end),
         amount=cost,
         call=body["call"],
+        kept=end is not None and "value" in end,
     )
 
 
-def settle(connection: sa.Connection, dataset: str, endings: Sequence[tuple[Entry, State, Any]]) -> list[str]:
-    """Settle open spends; the reasons why some could not be released (those are burnt instead)."""
-    journal = Journal.locked(connection, dataset)
-    at = now()
-    rows: list[tuple[str, str | None, int | None, str]] = []
-    late: list[str] = []
-    ends = settlements(connection, dataset, (entry.number for entry, _, _ in endings))
-    for entry, state, value in endings:
-        end = ends.get(entry.number)
-        if end is not None:
-            if end["state"] != state or end.get("value") != value:
-                raise NotReleasable(
-                    f"entry {entry.number} of dataset {dataset!r} is {end['state']} already; do not publish "
-                    "another answer"
-                )
-            continue  # this very settlement was committed before the connection was lost
-        if (
-            state == "released"
-            and entry.expires is not None
-            and state_of({"expires": entry.expires}, None, at) == "burnt"
-        ):
-            late.append(f"the reservation of entry {entry.number} of dataset {dataset!r} expired at {entry.expires}")
+def _stored(dataset: str, number: int, end: Mapping[str, Any]) -> Any:
+    try:
+        return decoded(end.get("value"))
+    except (ValueError, TypeError, KeyError, ArithmeticError, DptallyError):
+        raise ChainBroken(dataset, number, "the value that was stored for it cannot be read") from None
+
+
+_CHARGED = Statement(
+    sa.select(entries.c.seq, entries.c.body).where(
+        entries.c.dataset == sa.bindparam("dataset"), sa.literal_column("seq IN (-1)")
+    )
+)
+
+
+@dataclass(slots=True)
+class _Settling:
+    """Spends about to be settled, under the dataset's lock: who was charged, and which have ended."""
+
+    journal: Journal
+    bodies: dict[int, str]
+    ends: dict[int, dict[str, Any]]
+    rows: list[tuple[str, str | None, int | None, str]] = field(default_factory=list)
+
+    @classmethod
+    def locked(cls, connection: sa.Connection, dataset: str, numbers: Sequence[int]) -> _Settling:
+        journal = Journal.locked(connection, dataset)
+        bodies: dict[int, str] = {}
+        for start in range(0, len(numbers), 500):
+            some = numbers[start : start + 500]
+            bodies.update((row.seq, row.body) for row in _CHARGED(connection, {"dataset": dataset}, some))
+        return cls(journal, bodies, settlements(connection, dataset, numbers))
+
+    def check_charged(self, entry: Entry) -> None:
+        """The entry must hold the token of the call. (Inside a JSON text quotes are escaped, so these are not.)"""
+        if not entry.call or f'"call":"{entry.call}"' not in self.bodies.get(entry.number, ""):
+            raise NotReleasable(f"entry {entry.number} of dataset {entry.dataset!r} was charged to another caller")
+
+    def end(self, entry: Entry, state: State, value: Any, call: str, at: datetime) -> str | None:
+        """Write the ending of one spend; where it expired it is burnt instead, and the reason is returned."""
+        late = None
+        if state == "released" and entry.expires is not None and entry.expires <= stamp(at):
+            late = f"the reservation of entry {entry.number} of dataset {entry.dataset!r} expired at {entry.expires}"
             state, value = "burnt", None
-        body = settle_body(dataset, journal.length + len(rows) + 1, entry.number, state, value, at)
-        rows.append(("settle", None, entry.number, body))
-    if rows:
-        journal.append(rows)
-    return late
+        number = self.journal.length + len(self.rows) + 1
+        body = settle_body(entry.dataset, number, entry.number, state, value, at, call, entry.by)
+        self.rows.append(("settle", None, entry.number, body))
+        return late
+
+    def write(self) -> None:
+        if self.rows:
+            self.journal.append(self.rows)
+
+
+def settle(
+    connection: sa.Connection, dataset: str, endings: Sequence[tuple[Entry, State, Any]], call: str
+) -> list[str]:
+    """Settle open spends, each once; the reasons why some could not be released (those are burnt instead).
+
+    ``call`` is one random text for one attempt. An ending that carries it was committed by this very attempt
+    before the connection was lost; any other was written by somebody else.
+    """
+    settling = _Settling.locked(connection, dataset, [entry.number for entry, _, _ in endings])
+    at, late = now(), []
+    for entry, state, value in endings:
+        settling.check_charged(entry)
+        end = settling.ends.get(entry.number)
+        if end is None:
+            late.append(settling.end(entry, state, value, call, at))
+        elif end.get("call") != call:
+            raise NotReleasable(
+                f"entry {entry.number} of dataset {dataset!r} is {end['state']} already; do not publish another answer"
+            )
+        elif end["state"] != state:
+            late.append(f"the reservation of entry {entry.number} of dataset {dataset!r} expired at {entry.expires}")
+    settling.write()
+    return [reason for reason in late if reason is not None]
+
+
+def settle_once(connection: sa.Connection, entry: Entry, state: State, value: Any, call: str) -> tuple[State, Any]:
+    """Compare and set: end a reserved spend unless it has ended; how it ended, by us or by another."""
+    settling = _Settling.locked(connection, entry.dataset, [entry.number])
+    settling.check_charged(entry)
+    end = settling.ends.get(entry.number)
+    if end is None:
+        late = settling.end(entry, state, value, call, now())
+        settling.write()
+        return ("burnt", None) if late is not None else (state, value)
+    ended: State = end["state"]
+    return ended, end.get("value")

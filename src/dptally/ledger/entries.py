@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import unicodedata
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,8 @@ from typing import Any, Literal
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.ledger.chain import canonical
+from dptally.ledger.names import identifier, name, prose
+from dptally.ledger.pricing import check_work
 from dptally.ledger.terms import amount_from_json, amount_to_json
 from dptally.ledger.units import Amount
 from dptally.mechanisms.json import from_json, to_json
@@ -22,7 +23,7 @@ __all__ = ["Entry", "Request", "State", "name", "prose", "settle_body", "spend_b
 
 State = Literal["reserved", "released", "burnt"]
 
-VALUE_LIMIT = 1 << 20  # characters of JSON: a ledger is not a data store
+MOST_LABELS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +42,28 @@ class Request:
     def __post_init__(self) -> None:
         if not isinstance(self.plan, Mechanism):
             raise InvalidType("plan", "a mechanism or a sum of mechanisms, such as 10 * Gaussian(sigma=40)", self.plan)
-        if self.by:
-            name("by", self.by)
+        check_work(self.plan)
         prose("by", self.by)
+        if self.by:
+            object.__setattr__(self, "by", identifier("by", self.by))
         if self.by == "*":
             raise InvalidArgument("by", "the name of one analyst", self.by)
         prose("why", self.why)
         if self.key is not None:
-            name("key", self.key)
+            object.__setattr__(self, "key", name("key", self.key))
         if isinstance(self.labels, (str, bytes)) or not isinstance(self.labels, Iterable):
             raise InvalidType("labels", "a sequence of texts", self.labels)
-        object.__setattr__(self, "labels", tuple(sorted({name("labels", label) for label in self.labels})))
+        labels = {name("labels", label) for label in itertools.islice(self.labels, MOST_LABELS + 1)}
+        if len(labels) > MOST_LABELS:
+            raise InvalidArgument("labels", f"at most {MOST_LABELS}", f"{MOST_LABELS + 1} or more")
+        object.__setattr__(self, "labels", tuple(sorted(labels)))
         prose("partition", self.partition)
         prose("part", self.part)
         if bool(self.partition) != bool(self.part):
             raise InvalidArgument("partition, part", "given together", (self.partition, self.part))
         if self.partition:
-            name("partition", self.partition)
-            name("part", self.part)
+            object.__setattr__(self, "partition", identifier("partition", self.partition))
+            object.__setattr__(self, "part", identifier("part", self.part))
         if self.expires is not None:
             object.__setattr__(self, "expires", checks.positive("expires", self.expires))
 
@@ -85,6 +90,7 @@ class Entry:
     value: Any = None
     amount: Amount = field(repr=False, default=Amount((0,)))
     call: str = field(repr=False, default="")
+    kept: bool = field(repr=False, default=False)  # whether a value was stored, be it None
 
     @property
     def plan(self) -> Mechanism:
@@ -99,6 +105,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+@lru_cache(maxsize=64)
 def stamp(moment: datetime) -> str:
     """UTC with microseconds: fixed width, so that texts sort like times."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -109,46 +116,33 @@ def stamp(moment: datetime) -> str:
 
 def spend_body(
     request: Request, plan_json: str, dataset: str, number: int, call: str, cost: Amount, at: datetime
-) -> str:
+) -> dict[str, Any]:
     expires = None if request.expires is None else stamp(at + timedelta(seconds=request.expires))
-    return canonical(
-        {
-            "at": stamp(at),
-            "by": request.by,
-            "call": call,
-            "cost": amount_to_json(cost),
-            "dataset": dataset,
-            "expires": expires,
-            "key": request.key,
-            "labels": list(request.labels),
-            "part": request.part,
-            "partition": request.partition,
-            "plan": plan_json,
-            "seq": number,
-            "type": "spend",
-            "why": request.why,
-        }
-    )
+    return {
+        "at": stamp(at),
+        "by": request.by,
+        "call": call,
+        "cost": amount_to_json(cost),
+        "dataset": dataset,
+        "expires": expires,
+        "key": request.key,
+        "labels": list(request.labels),
+        "part": request.part,
+        "partition": request.partition,
+        "plan": plan_json,
+        "seq": number,
+        "type": "spend",
+        "why": request.why,
+    }
 
 
-def settle_body(dataset: str, number: int, of: int, state: State, value: Any, at: datetime) -> str:
-    body = {"at": stamp(at), "dataset": dataset, "of": of, "seq": number, "state": state, "type": "settle"}
+def settle_body(dataset: str, number: int, of: int, state: State, value: Any, at: datetime, call: str, by: str) -> str:
+    """``call`` tells the transaction that settled from every other attempt to settle the same spend."""
+    body = {"at": stamp(at), "by": by, "call": call, "dataset": dataset, "of": of, "seq": number, "state": state}
+    body["type"] = "settle"
     if value is not None:
         body["value"] = value
     return canonical(body)
-
-
-def stored_value(value: Any) -> Any:
-    """The value as JSON will give it back; what JSON cannot hold is refused before anything is written."""
-    try:
-        text = canonical(value)
-    except (TypeError, ValueError):
-        raise InvalidType(
-            "value", "a JSON value (numbers without NaN, texts, lists, dictionaries)", type(value).__name__
-        ) from None
-    if len(text) > VALUE_LIMIT:
-        raise InvalidArgument("value", f"at most {VALUE_LIMIT} characters of JSON", f"{len(text)} characters")
-    return json.loads(text)
 
 
 def state_of(spend: Mapping[str, Any], settled: Mapping[str, Any] | None, at: datetime) -> State:
@@ -178,25 +172,3 @@ def cost_of(spend: Mapping[str, Any]) -> Amount:
 
 plan_to_json = lru_cache(maxsize=1024)(to_json)
 plan_from_json = lru_cache(maxsize=1024)(from_json)
-
-
-# -- texts ---------------------------------------------------------------------------------------------------
-
-
-def name(argument: str, value: object) -> str:
-    """A non-empty text of at most 200 printable characters."""
-    text = prose(argument, value, limit=200)
-    if not text or text != text.strip():
-        raise InvalidArgument(argument, "a non-empty text without spaces at its ends", value)
-    return text
-
-
-def prose(argument: str, value: object, limit: int = 2000) -> str:
-    """A printable text: no control characters and nothing that UTF-8 cannot hold."""
-    if not isinstance(value, str):
-        raise InvalidType(argument, "a text", value)
-    if len(value) > limit:
-        raise InvalidArgument(argument, f"at most {limit} characters", value)
-    if any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in value):
-        raise InvalidArgument(argument, "free of control characters", value)
-    return value

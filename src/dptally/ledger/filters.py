@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import ClassVar
 
@@ -20,10 +20,12 @@ from dptally import checks
 from dptally.accounting.moments import infinity_mass, log_moment_upper
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Composition
+from dptally.mechanisms.composed import Composed
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.pure_dp import PureDP
 from dptally.numerics.rounding import EPS, up
 
-__all__ = ["FILTERS", "Filter", "Prices", "filter_for", "kinds_that_can_price"]
+__all__ = ["FILTERS", "Filter", "Prices", "filter_for", "kinds_that_can_price", "needs_failure"]
 
 Prices = tuple[tuple[float | Fraction, ...], float | Fraction]  # on each meter, and of failure probability
 
@@ -63,6 +65,7 @@ class Filter(ABC):
     symbol: ClassVar[str]  # what the meters count
     theorem: ClassVar[str]
     reason: ClassVar[str]  # why a plan may have no finite price here
+    takes_failure: ClassVar[bool] = True  # whether an account may set a failure share apart
 
     def read(self, budget: Mechanism) -> dict[str, float]:
         """The parameters of the budget as they were declared, all positive and finite."""
@@ -90,6 +93,26 @@ class Filter(ABC):
     @abstractmethod
     def price(self, plan: Mechanism, orders: Sequence[float], /) -> Prices:
         """What the plan costs on each meter, rounded up; inf where it cannot be paid for."""
+
+    def price_failing(self, plan: Mechanism, /) -> Prices:
+        """The price in an account with a failure share: parts with mass at infinity pay their probability of
+        failure, and for the rest the price of a pure guarantee.
+
+        A part whose loss is infinite with probability p and at most s otherwise is (s, p)-DP. So it behaves
+        like a mechanism that fails with probability p, whatever the data, and is s-DP where it does not
+        [Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016]; docs/ledger.md has the filter's proof.
+        """
+        steady = Composed.of((part, n) for part, n in plan.parts if not _fails(part))
+        prices: list[float | Fraction] = [self.price(steady, ())[0][0]] if steady.parts else []
+        failure = Fraction(0)
+        for part, n in plan.parts:
+            if _fails(part):
+                bound, mass = _bound_and_failure(part)
+                prices.append(n * self.price(PureDP(bound), ())[0][0] if bound < math.inf else math.inf)
+                failure += n * mass
+        if any(price == math.inf for price in prices):
+            return (math.inf,), failure
+        return (sum((Fraction(price) for price in prices), Fraction(0)),), failure
 
     @abstractmethod
     def odometer(self, spent: Sequence[Fraction], orders: Sequence[float], delta: float, /) -> float:
@@ -178,6 +201,7 @@ class RenyiFilter(Filter):
         "Canonne, Kamath, Steinke 2020"
     )
     reason = "its Renyi divergence is infinite at every order that the account keeps"
+    takes_failure = False
 
     def read(self, budget: Mechanism) -> dict[str, float]:
         parameters = super().read(budget)
@@ -256,6 +280,16 @@ def _mu_squared(composition: Composition) -> float | Fraction:
     return sum((n * Fraction(law.gaussian_mu()) ** 2 for law, n in composition.parts), Fraction(0))
 
 
+def _fails(part: Mechanism) -> bool:
+    return any(law.infinity_mass > 0 for law in part.laws())
+
+
+def _bound_and_failure(part: Mechanism) -> tuple[float, Fraction]:
+    """The largest finite loss and the largest probability of an infinite one, over both directions."""
+    laws = part.laws()
+    return max(0.0, *(law.supremum for law in laws)), max(Fraction(law.infinity_mass) for law in laws)
+
+
 def _exact(value: float) -> float | Fraction:
     return value if math.isinf(value) else Fraction(value)
 
@@ -277,13 +311,25 @@ def filter_for(budget: object) -> Filter:
 
 
 def kinds_that_can_price(plan: Mechanism) -> tuple[str, ...]:
-    """The kinds of budget that could pay for the plan."""
-    able = []
-    for candidate in FILTERS.values():
-        try:
-            prices, _ = candidate.price(plan, RENYI_ORDERS)
-        except Unanswerable:
-            continue
-        if min(prices) < math.inf:
-            able.append(candidate.budget)
-    return tuple(able)
+    """The kinds of budget that could pay for the plan without a failure share, judged by one mechanism of each type
+    at two orders: advice must not cost more than the price.
+    """
+    sample = _sample(plan)
+    rules = FILTERS.values()
+    return tuple(rule.budget for rule in rules if _priced(lambda rule=rule: rule.price(sample, RENYI_ORDERS[1:3])))  # type: ignore[misc]
+
+
+def needs_failure(rule: Filter, plan: Mechanism) -> bool:
+    """Whether a budget of this kind could pay for the plan if it had a failure share, judged likewise."""
+    return rule.takes_failure and _priced(lambda: rule.price_failing(_sample(plan)))
+
+
+def _sample(plan: Mechanism) -> Composed:
+    return Composed.of((one, 1) for one in {type(part): part for part, _ in plan.parts}.values())
+
+
+def _priced(price: Callable[[], Prices]) -> bool:
+    try:
+        return min(price()[0]) < math.inf
+    except Unanswerable:
+        return False

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 
+from dptally.ledger.pricing import work_of
 from dptally.mechanisms.mechanism import Mechanism
 
 __all__ = ["fitting_noise"]
 
 _MOST = 1e6
+_PATIENCE = 0.2  # seconds: a hint must not cost more than the price did
+_WORK = 20.0  # milliseconds of one price beyond which no hint is looked for
 
 
 def fitting_noise(plan: Mechanism, fits: Callable[[Mechanism], bool]) -> str:
@@ -17,6 +21,8 @@ def fitting_noise(plan: Mechanism, fits: Callable[[Mechanism], bool]) -> str:
     parameter.
     """
     if len(plan.parts) != 1:
+        return ""
+    if work_of(plan) > _WORK:
         return ""
     ((mechanism, count),) = plan.parts
     parameters = mechanism.parameters()
@@ -31,7 +37,10 @@ def fitting_noise(plan: Mechanism, fits: Callable[[Mechanism], bool]) -> str:
     high = low * _MOST
     if not fits_at(high):
         return ""
+    deadline = time.monotonic() + _PATIENCE
     while high > low * (1 + 1e-6):
+        if time.monotonic() > deadline:
+            return ""
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (low, middle) if fits_at(middle) else (middle, high)
     shown = _up_to_digits(high, 3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -12,6 +11,7 @@ from dptally.ledger.chain import Head, canonical
 from dptally.ledger.debit import entry_of
 from dptally.ledger.entries import Entry
 from dptally.ledger.opening import read_head
+from dptally.ledger.reading import read_object
 from dptally.ledger.schema import entries
 from dptally.ledger.store import Store
 from dptally.ledger.terms import Terms
@@ -43,7 +43,7 @@ def spends(store: Store, dataset: str, terms: Terms, after: int) -> Iterator[Ent
     rows = store.read(page)
     while rows:
         for _, body, digest, ending in rows:
-            yield entry_of(dataset, terms, json.loads(body), digest, None if ending is None else json.loads(ending))
+            yield entry_of(dataset, terms, read_object(body), digest, None if ending is None else read_object(ending))
         after = rows[-1][0]
         rows = store.read(page) if len(rows) == _PAGE else []
 

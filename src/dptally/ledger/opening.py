@@ -2,29 +2,92 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+from pathlib import Path
 
 import sqlalchemy as sa
 
 from dptally.errors import LedgerUnavailable, RolledBack, SchemaTooNew
-from dptally.ledger import schema
-from dptally.ledger.chain import Head, canonical, genesis
-from dptally.ledger.entries import now, stamp
+from dptally.ledger import migration, schema
+from dptally.ledger.chain import Head, genesis
+from dptally.ledger.guard import guard_of
 from dptally.ledger.journal import REGISTER, Journal
-from dptally.ledger.store import Store
+from dptally.ledger.merkle import root
+from dptally.ledger.postgres import assert_logged
+from dptally.ledger.reading import read_list
+from dptally.ledger.sqlite_file import checked_path
+from dptally.ledger.store import Store, checked_url
 
-__all__ = ["check_head", "prepare", "read_head"]
+__all__ = ["check_head", "make_file", "prepare", "put", "read_head"]
 
+_WITH_TREES = 2  # the first schema version with Merkle trees and bound totals
 _LOCK_OF_POSTGRES = 0x6470_7461_6C6C_79  # "dptally"
 
 
-def prepare(store: Store) -> str:
-    """The id of the ledger in this store, which is made if there is none."""
+def make_file(url: str, timeout: float) -> None:
+    """Make a new SQLite ledger where no file is. It is built elsewhere and then put into its place at once, so
+    that nobody ever meets half a ledger.
+    """
+    path = checked_path(checked_url(url))
+    if os.path.lexists(path):
+        return
+    guard = guard_of(path)
+    with guard.writing(timeout):
+        if os.path.lexists(path):
+            return
+        if os.path.exists(f"{path}-wal") and os.stat(f"{path}-wal").st_size:
+            raise LedgerUnavailable(
+                f"the file {str(path)!r} is missing but its write-ahead log is there: it was removed. "
+                "Nothing was created; restore it, or remove the log too"
+            )
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            store = Store(f"sqlite:///{draft}", False, timeout, fresh=True)
+            try:
+                store.write(_lay)
+            finally:
+                store.close()
+            put(draft, path)
+        finally:
+            for suffix in ("", "-wal", "-shm", "-lock"):
+                Path(f"{draft}{suffix}").unlink(missing_ok=True)
+
+
+def put(draft: Path, path: Path) -> None:
+    """A hard link never replaces what is there; the directory is synchronised, so that the name survives."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise LedgerUnavailable(f"there is a file at {str(path)!r} already; nothing was replaced") from None
+    except OSError:  # pragma: no cover  (a file system without hard links; the guard keeps others away)
+        os.rename(draft, path)
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def prepare(store: Store, create: bool = False) -> str:
+    """The id of the ledger in this store. On PostgreSQL its tables are made if there are none and ``create``
+    is given; a SQLite file is never made into a ledger after the fact.
+    """
     found = store.read(_identity)
     if found is None:
         if store.read_only:
             raise LedgerUnavailable("there is no ledger in this store to open read-only")
+        if store.sqlite or not create:
+            raise LedgerUnavailable(
+                "there is no ledger in this store; nothing was created"
+                + ("" if store.sqlite else ". Make one with Ledger.open(url, create=True)")
+            )
         found = store.write(_lay)
+    if not store.sqlite:
+        store.read(
+            lambda connection: assert_logged(connection, [table.name for table in schema.metadata.sorted_tables])
+        )
     ledger, version = found
     if version > schema.VERSION:
         raise SchemaTooNew(
@@ -36,6 +99,7 @@ def prepare(store: Store) -> str:
                 f"the ledger has the old schema version {version}; open it once for writing to migrate it"
             )
         store.write(_migrate)
+    store.identity = ledger
     return ledger
 
 
@@ -80,20 +144,23 @@ def _migrate(connection: sa.Connection) -> None:
             raise LedgerUnavailable(f"there is no way from schema version {step} to {step + 1}; nothing was changed")
         schema.MIGRATIONS[step](connection)
     connection.execute(sa.update(schema.meta).where(schema.meta.c.name == "schema").values(value=str(schema.VERSION)))
+    if version < _WITH_TREES and found is not None:
+        migration.bind(connection, found[0], version)
     journal = Journal.locked(connection, REGISTER)
-    body = {
-        "at": stamp(now()),
-        "from": version,
-        "seq": journal.length + 1,
-        "to": schema.VERSION,
-        "type": "migrate",
-    }
-    journal.append([("migrate", None, None, canonical(body))])
+    journal.append([("migrate", None, None, migration.body(journal, version))])
 
 
-def read_head(connection: sa.Connection, ledger: str) -> Head:
-    rows = connection.execute(sa.select(schema.datasets.c.name, schema.datasets.c.length, schema.datasets.c.head))
-    return Head(ledger, {name: (length, digest) for name, length, digest in rows})
+def read_head(connection: sa.Connection, ledger: str, only: str | None = None) -> Head:
+    """The head of every chain, or of one."""
+    columns = schema.datasets.c
+    question = sa.select(columns.name, columns.length, columns.head, columns.peaks)
+    chains, roots = {}, {}
+    for name, length, digest, peaks in connection.execute(
+        question if only is None else question.where(columns.name == only)
+    ):
+        chains[name] = (length, digest)
+        roots[name] = root(read_list(peaks), genesis(ledger, name))
+    return Head(ledger, chains, roots)
 
 
 def check_head(connection: sa.Connection, ledger: str, head: Head) -> None:

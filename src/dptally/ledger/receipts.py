@@ -1,18 +1,55 @@
-"""Receipts: proof of a durable debit, and the one place where a spend is settled."""
+"""Receipts: proof of a durable debit, and the ways in which a spend is settled, once.
+
+A spend made by ``Ledger.spend`` is settled by the process that was charged: its receipt is entered once, and
+whoever tries a second time (with a copy, in a forked child, after the end) is refused before the body runs. A
+spend made by ``Ledger.reserve`` is settled by compare-and-set: its value leaves only after it was stored, so
+several may compute and one value gets out.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import os
+import threading
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 from dptally.errors import LedgerError, NotReleasable
-from dptally.ledger.entries import Entry, State, stored_value
+from dptally.ledger.entries import Entry, State
+from dptally.ledger.values import decoded
 
-__all__ = ["Batch", "Receipt"]
+__all__ = ["Bank", "Batch", "Ending", "Receipt", "Reservation"]
 
-Settle = Callable[[Sequence[tuple[Entry, State, Any]]], None]
+Ending = tuple[Entry, State, Any]  # the value as JSON
+
+
+class Bank(Protocol):
+    """Where receipts are settled: a ledger."""
+
+    def _keep(self, entry: Entry, value: Any) -> Any:
+        """The value as JSON, if it may be released on this debit and can be kept."""
+
+    def _settle(self, endings: Sequence[Ending]) -> None:
+        """Settle open spends of this process, or raise NotReleasable."""
+
+    def _settle_once(self, entry: Entry, state: State, value: Any) -> tuple[State, Any]:
+        """Settle a reservation unless it is settled; how it ended, by us or by another."""
+
+
+class _Life:
+    """What all copies of one receipt share: whether its body was entered. Of several threads one enters."""
+
+    __slots__ = ("_entered",)
+
+    def __init__(self) -> None:
+        self._entered = threading.Lock()
+
+    def enter(self) -> bool:
+        return self._entered.acquire(blocking=False)
+
+    def leave(self) -> None:
+        self._entered.release()
 
 
 class Receipt:
@@ -22,16 +59,25 @@ class Receipt:
     Leaving the body normally marks the entry as released; an exception marks it as burnt. Either way, and
     also after a crash, what was debited stays spent.
 
-    ``replayed`` is True where the idempotency key had been used before: the body must then not touch the data
-    again, but answer with ``value`` (:meth:`dptally.Ledger.answer` does exactly that).
+    ``replayed`` is True where the idempotency key had been used before. Such a receipt cannot be entered: the
+    data must not be touched again. Answer with ``value`` (:meth:`dptally.Ledger.answer` does exactly that), or
+    ask for it with ``spend(..., stored=True)``.
     """
 
-    __slots__ = ("_settle", "entry", "replayed")
+    __slots__ = ("_bank", "_life", "_process", "_replayed", "_stored", "entry")
 
-    def __init__(self, entry: Entry, replayed: bool, settle: Settle) -> None:
+    def __init__(self, entry: Entry, replayed: bool, bank: Bank, stored: bool = False) -> None:
         self.entry = entry
-        self.replayed = replayed
-        self._settle = settle
+        self._replayed = replayed
+        self._bank = bank
+        self._stored = stored
+        self._life = _Life()
+        self._process = os.getpid()
+
+    @property
+    def replayed(self) -> bool:
+        """Whether an earlier call was charged, and this one was not."""
+        return self._replayed
 
     @property
     def dataset(self) -> str:
@@ -68,30 +114,67 @@ class Receipt:
         return f"Receipt({self.dataset!r}, number={self.number}, {shown})"
 
     def release(self, value: Any = None) -> None:
-        """Mark as released, and keep the released value (JSON) with the receipt if one is given."""
-        self._finish("released", stored_value(value))
+        """Mark as released, and keep the released value with the receipt if one is given.
+
+        A ``Released`` (or several in a list or dictionary) that cost more than the debit is refused.
+        """
+        self._check_open()
+        self._finish("released", None if value is None else self._bank._keep(self.entry, value))
 
     def burn(self) -> None:
         """Mark as burnt: nothing was published. What was debited stays spent."""
+        self._check_open()
         self._finish("burnt", None)
 
     def _finish(self, state: State, value: Any) -> None:
-        if self.replayed:
+        self._bank._settle([(self.entry, state, value)])
+        self._ended(state, value)
+
+    def _ended(self, state: State, value: Any = None) -> None:
+        self.entry = dataclasses.replace(self.entry, state=state, value=decoded(value), kept=value is not None)
+
+    def _check_open(self) -> None:
+        if self._replayed:
             raise NotReleasable(
                 f"key {self.key!r} had been used before; only the caller who was charged may release it"
             )
+        if self._process != os.getpid():
+            raise NotReleasable(
+                f"entry {self.number} of dataset {self.dataset!r} was charged to process {self._process}; a receipt "
+                "that was inherited by a fork cannot be used"
+            )
         if self.state != "reserved":
             raise NotReleasable(f"entry {self.number} of dataset {self.dataset!r} is {self.state} already")
-        self._settle([(self.entry, state, value)])
-        self.entry = dataclasses.replace(self.entry, state=state, value=value)
 
     def __enter__(self) -> Receipt:
+        if self._replayed and self._stored and self.state == "released" and self.entry.kept:
+            return self  # to read the stored value, as the caller said
+        if self._replayed:
+            raise NotReleasable(
+                f"key {self.key!r} was charged before (entry {self.number} is {self.state}): the data must not be "
+                "touched again. Answer with receipt.value, or write ledger.answer(...), which does; a new release "
+                "needs a new key"
+            )
+        self._check_open()
+        if not self._life.enter():
+            raise NotReleasable(f"the body of entry {self.number} of dataset {self.dataset!r} was entered before")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _leave([self], error)
+
+    def __copy__(self) -> Receipt:
+        twin = Receipt(self.entry, self._replayed, self._bank, self._stored)
+        twin._life, twin._process = self._life, self._process
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Receipt:
+        return self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a receipt belongs to the process that was charged; keep its dataset, number and hash instead")
 
 
 class Batch(Sequence[Receipt]):
@@ -112,6 +195,11 @@ class Batch(Sequence[Receipt]):
         return iter(self._receipts)
 
     def __enter__(self) -> Batch:
+        """Enter every receipt that was charged; a key that was charged before this batch is refused."""
+        charged = {receipt.number for receipt in self._receipts if not receipt.replayed}
+        entered = [receipt for receipt in self._receipts if not (receipt.replayed and receipt.number in charged)]
+        for receipt in [one for one in entered if one.replayed] + [one for one in entered if not one.replayed]:
+            receipt.__enter__()  # those that may refuse come first
         return self
 
     def __exit__(
@@ -127,11 +215,87 @@ def _leave(receipts: Sequence[Receipt], error: BaseException | None) -> None:
         return
     state: State = "released" if error is None else "burnt"
     try:
-        still_open[0]._settle([(receipt.entry, state, None) for receipt in still_open])
+        for receipt in still_open:
+            receipt._check_open()
+        still_open[0]._bank._settle([(receipt.entry, state, None) for receipt in still_open])
     except LedgerError as failure:
         if error is None:
             raise
+        for receipt in still_open:
+            receipt._life.leave()  # nothing was settled: it may be tried again
         error.add_note(f"dptally: the debit stands, but could not be marked as burnt: {failure}")
         return
     for receipt in still_open:
-        receipt.entry = dataclasses.replace(receipt.entry, state=state)
+        receipt._ended(state)
+
+
+class Reservation:
+    """A debit whose value leaves only after it was stored. What :meth:`Ledger.answer`, :meth:`Ledger.release`
+    and the tables are built on.
+
+    ``settled`` says that there is a ``value``: give it out and leave the data alone. Otherwise compute, and
+    give out what :meth:`settle` returns and nothing else. It is ours, or that of another caller who settled
+    the same key first: one debit, one value. A key whose caller died before settling may run again, as often
+    as it takes, for nothing has left.
+    """
+
+    __slots__ = ("_bank", "_entry", "_replayed")
+
+    def __init__(self, entry: Entry, replayed: bool, bank: Bank) -> None:
+        self._entry = entry
+        self._replayed = replayed
+        self._bank = bank
+
+    @property
+    def entry(self) -> Entry:
+        return self._entry
+
+    @property
+    def settled(self) -> bool:
+        return self._entry.state == "released"
+
+    @property
+    def value(self) -> Any:
+        """The stored value, once it is settled."""
+        if not self.settled:
+            raise NotReleasable(f"entry {self._entry.number} of dataset {self._entry.dataset!r} has no value yet")
+        return self._entry.value
+
+    @property
+    def receipt(self) -> Receipt:
+        """The receipt of the debit, as it stands. It cannot be settled: the reservation is."""
+        return Receipt(dataclasses.replace(self._entry, call=""), self._replayed, self._bank, stored=True)
+
+    def settle(self, value: Any) -> Any:
+        """Store the value unless another was stored for this debit; the one that is stored.
+
+        Raises InvalidArgument (and settles nothing) for a value that a ledger cannot keep, NotReleasable for
+        a ``Released`` that cost more than the debit, and NotReleasable where it was burnt or has expired.
+        """
+        return self._end("released", self._bank._keep(self._entry, value))
+
+    def close(self) -> None:
+        """Mark as released without a value that could be given out again."""
+        state, value = self._bank._settle_once(self._entry, "released", None)
+        self._ended(state, value)
+
+    def burn(self) -> None:
+        """Mark as burnt, unless it is settled: nothing will be released for this debit."""
+        state, value = self._bank._settle_once(self._entry, "burnt", None)
+        self._ended(state, value)
+
+    def _ended(self, state: State, made: Any) -> None:
+        self._entry = dataclasses.replace(self._entry, state=state, value=decoded(made), kept=made is not None)
+
+    def _end(self, state: State, made: Any) -> Any:
+        state, made = self._bank._settle_once(self._entry, state, made)
+        self._ended(state, made)
+        if state != "released":
+            raise NotReleasable(
+                f"entry {self._entry.number} of dataset {self._entry.dataset!r} is {state}: do not publish the answer; "
+                "what it cost stays spent"
+            )
+        return self._entry.value
+
+    def __repr__(self) -> str:
+        return f"Reservation({self._entry.dataset!r}, number={self._entry.number}, {self._entry.state})"

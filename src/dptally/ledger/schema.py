@@ -8,9 +8,10 @@ import sqlalchemy as sa
 
 __all__ = ["MIGRATIONS", "VERSION", "accounts", "datasets", "entries", "meta", "metadata", "slots"]
 
-VERSION = 1
+VERSION = 2
 
-#: from version n to n + 1, run in one transaction under the ledger's lock
+#: from version n to n + 1, run in one transaction under the ledger's lock. A step lays columns; what belongs in
+#: them is computed from the chains when all steps are done (see ``opening``)
 MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
 
 metadata = sa.MetaData()
@@ -23,8 +24,8 @@ meta = sa.Table(
     sqlite_with_rowid=False,
 )
 
-#: one row for each chain: the lock of a dataset, its terms, and the head of its chain. The empty name is the
-#: register.
+#: one row for each chain: the lock of a dataset, its terms, the head of its chain, the peaks of its Merkle tree
+#: and the digests of its totals. The empty name is the register.
 datasets = sa.Table(
     "dptally_datasets",
     metadata,
@@ -32,6 +33,8 @@ datasets = sa.Table(
     sa.Column("terms", sa.Text, nullable=False),
     sa.Column("length", sa.BigInteger, nullable=False),
     sa.Column("head", sa.Text, nullable=False),
+    sa.Column("peaks", sa.Text, nullable=False, server_default="[]"),
+    sa.Column("books", sa.Text, nullable=False, server_default="{}"),
     sa.CheckConstraint("length >= 0", name="dptally_length"),
     sqlite_with_rowid=False,
 )
@@ -49,12 +52,14 @@ accounts = sa.Table(
     sa.Column("spent", sa.BigInteger, nullable=False),
     sa.Column("failure_cap", sa.BigInteger),
     sa.Column("failure_spent", sa.BigInteger, nullable=False),
+    sa.Column("bucket", sa.Integer, nullable=False, server_default="0"),
     sa.CheckConstraint("spent >= 0 AND (cap IS NULL OR spent <= cap)", name="dptally_within_cap"),
     sa.CheckConstraint(
         "failure_spent >= 0 AND (failure_cap IS NULL OR failure_spent <= failure_cap)",
         name="dptally_within_failure",
     ),
     sa.CheckConstraint("holder <> '' OR cap IS NOT NULL", name="dptally_dataset_capped"),
+    sa.Index("dptally_accounts_bucket", "dataset", "bucket"),
     sqlite_with_rowid=False,
 )
 
@@ -67,10 +72,13 @@ slots = sa.Table(
     sa.Column("partition", sa.Text, primary_key=True),
     sa.Column("part", sa.Text, primary_key=True),
     sa.Column("amounts", sa.Text, nullable=False),
+    sa.Column("bucket", sa.Integer, nullable=False, server_default="0"),
+    sa.Index("dptally_slots_bucket", "dataset", "bucket"),
     sqlite_with_rowid=False,
 )
 
-#: the chains. ``body`` is the truth; the columns beside it are for finding and for the constraints.
+#: the chains. ``body`` is the truth; the columns beside it are for finding and for the constraints. ``by`` is
+#: whose spend it is or settles, ``node`` the root of the largest complete subtree that ends here.
 entries = sa.Table(
     "dptally_entries",
     metadata,
@@ -81,6 +89,8 @@ entries = sa.Table(
     sa.Column("settles", sa.BigInteger),
     sa.Column("body", sa.Text, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("by", sa.Text),
+    sa.Column("node", sa.Text),
     sa.CheckConstraint("seq >= 1", name="dptally_seq"),
     sa.CheckConstraint("type IN ('register', 'limit', 'spend', 'settle', 'migrate')", name="dptally_type"),
     sa.CheckConstraint("(type = 'spend') = (key IS NOT NULL)", name="dptally_keyed"),
@@ -89,3 +99,22 @@ entries = sa.Table(
     sa.UniqueConstraint("dataset", "settles", name="dptally_one_settlement"),
     sqlite_with_rowid=False,
 )
+
+
+def _to_2(connection: sa.Connection) -> None:
+    """Merkle trees beside the chains, and digests of the totals."""
+    added = {
+        "dptally_datasets": ("peaks TEXT NOT NULL DEFAULT '[]'", "books TEXT NOT NULL DEFAULT '{}'"),
+        "dptally_accounts": ("bucket INTEGER NOT NULL DEFAULT 0",),
+        "dptally_slots": ("bucket INTEGER NOT NULL DEFAULT 0",),
+        "dptally_entries": ('"by" TEXT', "node TEXT"),
+    }
+    for table, columns in added.items():
+        for column in columns:
+            connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column}")
+    for table in (accounts, slots):
+        for index in table.indexes:
+            index.create(connection)
+
+
+MIGRATIONS[1] = _to_2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import json
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +14,11 @@ from dptally.errors import InvalidArgument
 from dptally.ledger.entries import Entry
 from dptally.ledger.status import Balance, Status
 
-__all__ = ["bar", "render"]
+__all__ = ["bar", "render", "visible"]
 
 _WIDTH = 40
+_MARKUP = re.compile(r"([\\`*_\[\]|~])")
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _STYLE = (
     ":root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--line:#d5d9de;--bar:#2a6fbb;--cap:#b3261e}"
     "@media screen and (prefers-color-scheme:dark){:root{--ink:#e6e8ea;--paper:#16181b;--line:#44484e;"
@@ -60,6 +64,7 @@ def _facts(status: Status, more: int | None) -> list[tuple[str, str]]:
         ("about", status.about),
         ("budget", status.budget),
         ("neighbours", status.adjacency),
+        ("privacy unit", status.unit),
         ("counted in", status.balance.symbol),
         ("cap", _number(status.balance.cap)),
         ("spent", _number(status.balance.spent)),
@@ -126,7 +131,7 @@ _PEOPLE = ("analyst", "releases", "spent", "own cap", "left")
 
 
 def _markdown(status: Status, spends: Sequence[Entry], costs: Sequence[float], more: int | None) -> str:
-    lines = [f"# Privacy ledger: {_cell(status.dataset)}", ""]
+    lines = [f"# Privacy ledger: {_inert(status.dataset)}", ""]
     lines += _markdown_table(("", ""), _facts(status, more))
     lines += ["", "```text", *_picture(status), "```"]
     people = _people(status, spends)
@@ -141,7 +146,8 @@ def _markdown(status: Status, spends: Sequence[Entry], costs: Sequence[float], m
 
 
 def _picture(status: Status) -> list[str]:
-    balances = [("dataset", status.balance), *((person.holder, person) for person in status.analysts)]
+    people = [(_plain(person.holder), person) for person in status.analysts]
+    balances = [("dataset", status.balance), *people]
     wide = max(len(label) for label, _ in balances)
     lines = []
     for label, item in balances:
@@ -153,17 +159,32 @@ def _picture(status: Status) -> list[str]:
     return lines
 
 
+def _plain(text: str) -> str:
+    """A name inside a block of code, where nothing can be escaped."""
+    return "".join(c if c.isalnum() or c in " .,:@+-_'" else "?" for c in visible(text))
+
+
 def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return lines + ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
+    return lines + ["| " + " | ".join(map(_inert, row)) + " |" for row in rows]
 
 
-def _cell(text: str) -> str:
-    return " ".join(html.escape(text, quote=False).replace("|", "\\|").split())
+def _inert(text: str) -> str:
+    """A text that Markdown shows as it is: no markup, no link, no picture, no HTML."""
+    shown = _MARKUP.sub(r"\\\1", html.escape(visible(text), quote=False))
+    return " ".join(shown.replace("://", "&#58;//").replace("www.", "www&#46;").split())
+
+
+def visible(text: str) -> str:
+    """Control, format and direction characters as escapes: an older ledger, or an edited one, may hold them."""
+    return "".join(
+        c if c in "\n\t" or unicodedata.category(c) not in _INVISIBLE else c.encode("unicode_escape").decode()
+        for c in text
+    )
 
 
 def _html(status: Status, spends: Sequence[Entry], costs: Sequence[float], more: int | None) -> str:
-    title = html.escape(f"Privacy ledger: {status.dataset}")
+    title = html.escape(visible(f"Privacy ledger: {status.dataset}"))
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
@@ -185,8 +206,8 @@ def _html(status: Status, spends: Sequence[Entry], costs: Sequence[float], more:
 
 
 def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "facts") -> str:
-    head = "<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in header) + "</tr>" if header else ""
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    head = "<tr>" + "".join(f"<th>{html.escape(visible(cell))}</th>" for cell in header) + "</tr>" if header else ""
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(visible(cell))}</td>" for cell in row) + "</tr>" for row in rows)
     return f'<div class="wide"><table class="{kind}">{head}{body}</table></div>'
 
 
@@ -204,7 +225,7 @@ def _waterfall(status: Status, spends: Sequence[Entry], costs: Sequence[float]) 
         left, top, thick = index // group * step, high - running * scale - tall, max(step - 1, 0.5)
         bars.append(
             f'<rect x="{left:.2f}" y="{top:.2f}" width="{thick:.2f}" height="{tall:.2f}">'
-            f"<title>{html.escape(people)}: {cost:.4g}</title></rect>"
+            f"<title>{html.escape(visible(people))}: {cost:.4g}</title></rect>"
         )
         running += cost
     line = high - cap * scale
@@ -235,7 +256,7 @@ def _json(status: Status, spends: Sequence[Entry], costs: Sequence[float], more:
         }
         for entry, cost in zip(spends, costs, strict=True)
     ]
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
 def _number(value: float | None) -> str:

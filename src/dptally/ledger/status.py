@@ -43,6 +43,7 @@ class Status:
     kind: str
     theorem: str
     adjacency: str
+    unit: str
     about: str
     delta: float | None
     epsilon: float | None

@@ -1,10 +1,10 @@
-"""The terms of one account: its budget in exact units, and the price of a plan in them."""
+"""The terms of one account: its budget in exact units, whom it protects, and the price of a plan in it."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -12,16 +12,25 @@ from typing import Any
 
 from dptally import checks
 from dptally.errors import CannotPrice, InvalidArgument, InvalidType, Unanswerable
-from dptally.law.adjacency import Adjacency
-from dptally.ledger.filters import FILTERS, Filter, filter_for, kinds_that_can_price
+from dptally.law.adjacency import ADD_REMOVE, Adjacency
+from dptally.ledger.filters import FILTERS, Filter, filter_for, kinds_that_can_price, needs_failure
+from dptally.ledger.names import alike, identifier
 from dptally.ledger.units import GONE, Amount, as_float_down, as_float_up, digits_for, units_down, units_up
 from dptally.mechanisms.mechanism import Mechanism
 
-__all__ = ["ALLOWANCE", "Terms", "amount_from_json", "amount_to_json"]
+__all__ = ["ALLOWANCE", "ROW", "Parts", "Terms", "amount_from_json", "amount_to_json", "checked_unit", "declared_parts"]
 
 #: how far above the stated budget the enforced cap lies, relative: room for costs that were rounded up to
 #: doubles
 ALLOWANCE = 1e-12
+
+#: the privacy unit of an account unless it says otherwise, and of every account from before version 0.2
+ROW = "row"
+_PERSON = "person:"
+_ANY = ""  # the partition whose parts may be named in every partition
+
+#: partition -> its parts. Accounts from before version 0.2 declared none: None
+Parts = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,9 @@ class Terms:
     delta: float | None
     adjacency: Adjacency
     about: str
+    unit: str = ROW
+    parts: Parts | None = field(hash=False, default=None)
+    failure: float = 0.0
 
     @classmethod
     def agreed(
@@ -48,6 +60,9 @@ class Terms:
         adjacency: Adjacency,
         allowance: float,
         about: str,
+        unit: str = ROW,
+        parts: Mapping[str, Sequence[str]] | Sequence[Any] = (),
+        failure: float = 0.0,
     ) -> Terms:
         rule = filter_for(budget)
         parameters = rule.read(budget)
@@ -61,11 +76,17 @@ class Terms:
             delta = checks.open_probability("delta", delta)
             if stated is not None and delta != stated:
                 raise InvalidArgument("delta", f"left out or equal to the budget's delta {stated!r}", delta)
+        declared = declared_parts(parts)
+        if declared and adjacency is not ADD_REMOVE:
+            raise InvalidArgument(
+                "parts", "left out under REPLACE: a record may leave one part and enter another", parts
+            )
+        failure = _failure_share(failure, rule, delta)
         kept = rule.orders(parameters, orders)
-        shares, failure = rule.limits(parameters, kept), rule.failure_limit(parameters)
+        shares, lost = rule.limits(parameters, kept), Fraction(failure) or rule.failure_limit(parameters)
         digits = digits_for(max(shares))
-        failure_digits = digits_for(failure) if failure else 0
-        cap = _cap(shares, failure, digits, failure_digits, allowance)
+        failure_digits = digits_for(lost) if lost else 0
+        cap = _cap(shares, lost, digits, failure_digits, allowance)
         return cls(
             rule.kind,
             parameters,
@@ -77,6 +98,9 @@ class Terms:
             stated if delta is None else delta,
             adjacency,
             about,
+            checked_unit("unit", unit),
+            declared,
+            failure,
         )
 
     @property
@@ -91,7 +115,19 @@ class Terms:
     def stated(self) -> str:
         """The budget as its owner wrote it."""
         inner = ", ".join(f"{name}={self.parameters[name]!r}" for name in self.filter.parameters)
-        return f"{self.filter.budget}({inner})"
+        return f"{self.filter.budget}({inner})" + (f" with failure {self.failure!r}" if self.failure else "")
+
+    def check_part(self, partition: str, part: str) -> None:
+        """Parts compose in parallel only where they are disjoint, so they are those of the account's terms."""
+        if self.parts is None:
+            return
+        known = (*self.parts.get(partition, ()), *self.parts.get(_ANY, ()))
+        if part in known:
+            return
+        twin = alike(part, known)
+        looks = f" (it looks like the declared {twin!r}, and is not it)" if twin is not None else ""
+        declared = "declared when the account was created: create(..., parts={'ward': ('A1', 'A2')})"
+        raise InvalidArgument("part", f"one that was {declared}{looks}", f"{partition}={part}")
 
     def share(self, budget: Mechanism, argument: str = "budget") -> Amount:
         """An analyst's own cap inside this account; the budget must be of the account's kind."""
@@ -102,11 +138,12 @@ class Terms:
         shares = rule.limits(parameters, self.orders)
         if not max(shares) > 0:
             raise InvalidArgument(argument, "large enough for some Renyi order that the account keeps", budget)
-        return _cap(shares, rule.failure_limit(parameters), self.digits, self.failure_digits, self.allowance)
+        lost = Fraction(self.failure) or rule.failure_limit(parameters)  # analysts share the failure probability
+        return _cap(shares, lost, self.digits, self.failure_digits, self.allowance)
 
     def price(self, plan: Mechanism) -> Amount:
         """What the plan costs, in units, rounded up."""
-        return _price(self.kind, self.orders, self.digits, self.failure_digits, plan)
+        return _price(self.kind, self.orders, self.digits, self.failure_digits, self.failure > 0, plan)
 
     def symbol(self, meter: int) -> str:
         """What this meter counts."""
@@ -139,10 +176,13 @@ class Terms:
             "cap": amount_to_json(self.cap),
             "delta": None if self.delta is None else repr(self.delta),
             "digits": self.digits,
+            "failure": repr(self.failure),
             "failure_digits": self.failure_digits,
             "kind": self.kind,
             "orders": [repr(order) for order in self.orders],
             "parameters": {name: repr(value) for name, value in self.parameters.items()},
+            "parts": None if self.parts is None else {name: list(parts) for name, parts in self.parts.items()},
+            "unit": self.unit,
         }
 
     @staticmethod
@@ -150,6 +190,7 @@ class Terms:
     def from_json(text: str) -> Terms:
         """Read terms back. Caps are those agreed on, not computed again: no later version changes them."""
         raw = json.loads(text)
+        parts = raw.get("parts")
         return Terms(
             kind=raw["kind"],
             parameters={name: float(value) for name, value in raw["parameters"].items()},
@@ -161,7 +202,74 @@ class Terms:
             delta=None if raw["delta"] is None else float(raw["delta"]),
             adjacency=Adjacency(raw["adjacency"]),
             about=raw["about"],
+            unit=raw.get("unit", ROW),
+            parts=None if parts is None else {name: tuple(names) for name, names in parts.items()},
+            failure=float(raw.get("failure", 0.0)),
         )
+
+
+def checked_unit(argument: str, unit: object) -> str:
+    """Whom one unit of the guarantee protects: ``row``, or ``person:<column>`` for all rows of one person.
+
+    >>> checked_unit("unit", "person:patient_id")
+    'person:patient_id'
+    """
+    text = identifier(argument, unit)
+    if text == ROW or (text.startswith(_PERSON) and text == _PERSON + text.removeprefix(_PERSON).strip() != _PERSON):
+        return text
+    raise InvalidArgument(argument, "'row', or 'person:<column>' with the column that names the person", unit)
+
+
+def declared_parts(parts: object) -> dict[str, tuple[str, ...]]:
+    """The disjoint parts of an account: a dictionary {partition: parts}, pairs (partition, part), or parts
+    alone, which may then be named in every partition. Two that look alike are refused.
+
+    >>> declared_parts([("ward", "A1"), ("ward", "A2")])
+    {'ward': ('A1', 'A2')}
+    """
+    found: dict[str, list[str]] = {}
+    for partition, part in _pairs(parts):
+        known = found.setdefault(partition, [])
+        twin = alike(part, known)
+        if twin is not None:
+            raise InvalidArgument("parts", f"names that do not look alike ({part!r} looks like {twin!r})", part)
+        if part not in known:
+            known.append(part)
+    return {partition: tuple(sorted(known)) for partition, known in sorted(found.items())}
+
+
+def _pairs(parts: object) -> Iterator[tuple[str, str]]:
+    wanted = "a dictionary {partition: parts}, pairs (partition, part), or parts"
+    if isinstance(parts, (str, bytes)) or not isinstance(parts, Iterable):
+        raise InvalidType("parts", wanted, parts)
+    listed = (
+        parts.items()
+        if isinstance(parts, Mapping)
+        else [(_ANY, [one]) if isinstance(one, str) else one for one in parts]
+    )
+    for pair in listed:
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
+            raise InvalidType("parts", wanted, pair)
+        partition, inside = pair
+        if isinstance(inside, bytes) or not isinstance(inside, Iterable):
+            raise InvalidType("parts", wanted, inside)
+        where = _ANY if partition == _ANY else identifier("parts", partition)
+        for part in [inside] if isinstance(inside, str) else inside:
+            yield where, identifier("parts", part)
+
+
+def _failure_share(failure: object, rule: Filter, delta: float | None) -> float:
+    """The probability that an account sets apart for infinite losses; an ApproxDP budget has its own."""
+    share = checks.nonnegative("failure", failure)
+    if not share < 1:
+        raise InvalidArgument("failure", "a probability below 1", failure)
+    if share and not rule.takes_failure:
+        raise InvalidArgument(
+            "failure", f"left out for a {rule.budget} budget: half of its delta is set apart", failure
+        )
+    if share and delta is not None and not share < delta:
+        raise InvalidArgument("failure", f"below delta {delta!r}, at which the account states an epsilon", failure)
+    return share
 
 
 def _cap(shares: Sequence[Fraction], failure: Fraction, digits: int, failure_digits: int, allowance: float) -> Amount:
@@ -171,16 +279,20 @@ def _cap(shares: Sequence[Fraction], failure: Fraction, digits: int, failure_dig
 
 
 @lru_cache(maxsize=4096)
-def _price(kind: str, orders: tuple[float, ...], digits: int, failure_digits: int, plan: Mechanism) -> Amount:
+def _price(
+    kind: str, orders: tuple[float, ...], digits: int, failure_digits: int, failing: bool, plan: Mechanism
+) -> Amount:
     rule = FILTERS[kind]
     why = rule.reason
     try:
-        prices, failure = rule.price(plan, orders)
+        prices, failure = rule.price_failing(plan) if failing else rule.price(plan, orders)
     except Unanswerable as error:
         prices, failure, why = (math.inf,), 0.0, str(error)
     if not min(prices) < math.inf:
         able = kinds_that_can_price(plan)
         instead = f"a budget of kind {', '.join(able)} could" if able else "no kind of budget could"
+        if not failing and needs_failure(rule, plan):
+            instead += f", and so could a {rule.budget} budget with a failure share: create(..., failure=...)"
         raise CannotPrice(
             f"a {rule.budget} budget cannot pay for {_short(plan)}: {why}. Nothing was debited; {instead}"
         )

@@ -6,34 +6,47 @@ The first disagreement is raised as :class:`dptally.errors.ChainBroken` with its
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 import sqlalchemy as sa
 
-from dptally.errors import ChainBroken, InvalidArgument
+from dptally.errors import ChainBroken, DptallyError, InvalidArgument
 from dptally.ledger.books import DATASET, Books
-from dptally.ledger.chain import _ENTRY, Head, genesis
+from dptally.ledger.chain import _ENTRY, Head, canonical, genesis
+from dptally.ledger.commitment import bucket_of, commitment, digest_of, row_text, stated
+from dptally.ledger.entries import plan_from_json
 from dptally.ledger.journal import REGISTER, amount_text, holder_row
+from dptally.ledger.merkle import extended, root
+from dptally.ledger.pricing import priced
+from dptally.ledger.reading import HEAD_LIMIT, read_object
 from dptally.ledger.schema import VERSION, accounts, datasets, entries, meta, slots
+from dptally.ledger.structure import check_structure
 from dptally.ledger.terms import Terms, amount_from_json
 from dptally.ledger.units import Amount
 
 __all__ = ["Verified", "verify", "verify_export"]
 
 _STATES = ("released", "burnt")
+_SLACK = 10**9  # a price may differ in its last digits between machines: one part in 10^9 is let pass
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 _decode = json.JSONDecoder().raw_decode  # bodies are canonical: nothing stands around them
+
+Row = tuple[int, str, str | None, int | None, str, str, str | None, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The ledger agrees with itself; ``head`` is what was verified."""
+    """The ledger agrees with itself; ``head`` is what was verified. ``plans`` is how many different plans were
+    priced again.
+    """
 
     entries: int
     datasets: int
     head: Head
+    plans: int = 0
 
 
 @dataclass(slots=True)
@@ -43,46 +56,69 @@ class _Chain:
     dataset: str
     hash: str
     books: Books
+    terms_json: str = "{}"
     length: int = 0
     terms: dict[str, str] = field(default_factory=dict)  # in the register: dataset -> terms
-    unsettled: set[int] = field(default_factory=set)
+    unsettled: dict[int, str] = field(default_factory=dict)  # the open spends, and whose they are
+    peaks: list[str] = field(default_factory=list)
+    stated: str | None = None  # the totals that the last entry states
+    priced: dict[tuple[str, tuple[str, ...]], int] | None = None  # plan and cost -> the first entry that has them
 
     def broken(self, reason: str) -> ChainBroken:
         return ChainBroken(self.dataset, self.length, reason)
 
-    def follow(self, rows: Iterable[tuple[int, str, str | None, int | None, str, str]]) -> None:
-        """Check (seq, type, key, settles, body, hash) rows in order."""
-        previous, expected = bytes.fromhex(self.hash), self.length
-        for seq, kind, key, settles, body, digest in rows:
+    def follow(self, rows: Iterable[Row]) -> None:
+        """Check (seq, type, key, settles, body, hash, by, node) rows in order. A node of ... is not checked."""
+        previous, expected, peaks, last = bytes.fromhex(self.hash), self.length, self.peaks, ""
+        for seq, kind, key, settles, body, digest, by, node in rows:
             expected += 1
             self.length = expected
             if seq != expected:
                 raise self.broken(f"it is missing (the next one there is {seq})")
             found = sha256(_ENTRY + previous + body.encode())
-            if found.hexdigest() != digest:
+            here = found.hexdigest()
+            if here != digest:
                 raise self.broken("its hash does not follow from its content and the entry before it")
             previous = found.digest()
-            self._check(_decode(body)[0], kind, key, settles)
-        self.hash = previous.hex()
+            if expected & 1:
+                peaks.append(here)
+                top = None
+            else:
+                top = extended(peaks, expected, here)
+            if node != top and node is not ...:
+                raise self.broken("its node of the Merkle tree is not the hash of the entries below it")
+            self._check(_decode(body)[0], kind, key, settles, by)
+            last = body
+        if last:
+            self.hash, self.stated = previous.hex(), stated(last)
 
-    def _check(self, body: dict[str, Any], kind: str, key: str | None, settles: int | None) -> None:
-        if body["seq"] != self.length or body["type"] != kind or body.get("dataset", REGISTER) != self.dataset:
+    def _check(self, body: dict[str, Any], kind: str, key: str | None, settles: int | None, by: str | None) -> None:
+        if (
+            body["seq"] != self.length
+            or body["type"] != kind
+            or body.get("dataset", REGISTER) != self.dataset
+            or body.get("by") != by
+        ):
             raise self.broken("its columns do not agree with its signed content")
-        wanted = key_column(body["key"], body["call"]) if kind == "spend" else None
-        if key != wanted or settles != (body["of"] if kind == "settle" else None):
+        if kind == "spend":
+            if self.dataset == REGISTER:
+                raise self.broken(f"an entry of type {kind!r} does not belong here")
+            if key != key_column(body["key"], body["call"]) or settles is not None:
+                raise self.broken("its key or what it settles does not agree with its signed content")
+            self._spend(body)
+            return
+        if key is not None or settles != (body["of"] if kind == "settle" else None):
             raise self.broken("its key or what it settles does not agree with its signed content")
         if self.dataset == REGISTER:
             self._register(body, kind)
-        elif kind == "spend":
-            self._spend(body)
         elif kind == "settle":
-            if settles not in self.unsettled or body["state"] not in _STATES:
+            whose = self.unsettled.pop(body["of"], None)
+            if whose is None or body["state"] not in _STATES or by not in (None, whose):
                 raise self.broken(f"it settles entry {settles}, which is not an open spend")
-            self.unsettled.discard(settles)
         elif kind == "limit":
             self.books.caps[body["holder"]] = None if body["cap"] is None else amount_from_json(body["cap"])
             self.books.spent.setdefault(body["holder"], self.books.zero)
-        else:
+        elif kind != "migrate" or "from" not in body:
             raise self.broken(f"an entry of type {kind!r} does not belong here")
 
     def _register(self, body: dict[str, Any], kind: str) -> None:
@@ -92,10 +128,35 @@ class _Chain:
             raise self.broken(f"an entry of type {kind!r} does not belong here")
 
     def _spend(self, body: dict[str, Any]) -> None:
-        place = body["by"], amount_from_json(body["cost"]), body["partition"], body["part"]
-        if min(place[1].meters) < 0 or place[1].failure < 0 or self.books.charge(*place) is not None:
+        by, raw = body["by"], body["cost"]
+        cost = amount_from_json(raw)
+        if (
+            min(cost.meters) < 0
+            or cost.failure < 0
+            or self.books.charge(by, cost, body["partition"], body["part"]) is not None
+        ):
             raise self.broken("it passes a cap")
-        self.unsettled.add(self.length)
+        self.unsettled[self.length] = by
+        if self.priced is not None:
+            self.priced.setdefault((body["plan"], tuple(raw)), self.length)
+
+    @property
+    def root(self) -> str:
+        return root(self.peaks, self.hash)
+
+    def price_again(self) -> int:
+        """Price each different plan again; the number of them. An entry that was charged less is named."""
+        terms = Terms.from_json(self.terms_json)
+        for (plan, raw), number in (self.priced or {}).items():
+            self.length = number
+            try:
+                charged, price = amount_from_json(raw), priced(terms, plan_from_json(plan))
+            except (DptallyError, *_UNREADABLE):
+                raise self.broken("its plan cannot be priced again") from None
+            pairs = zip((*charged.meters, charged.failure), (*price.meters, price.failure), strict=True)
+            if any(_SLACK * units < (_SLACK - 1) * cost for units, cost in pairs):
+                raise self.broken("it was charged less than its plan costs")
+        return len(self.priced or {})
 
 
 def key_column(key: str | None, call: str) -> str:
@@ -108,17 +169,20 @@ def register_chain(ledger: str) -> _Chain:
 
 
 def dataset_chain(ledger: str, dataset: str, terms_json: str) -> _Chain:
-    terms = Terms.from_json(terms_json)
+    try:
+        terms = Terms.from_json(terms_json)
+    except (DptallyError, *_UNREADABLE):
+        raise ChainBroken(dataset, None, "its terms cannot be read") from None
     books = Books(terms.zero, {DATASET: terms.zero}, {DATASET: terms.cap})
-    return _Chain(dataset, genesis(ledger, dataset), books)
+    return _Chain(dataset, genesis(ledger, dataset), books, terms_json)
 
 
 # -- a ledger in a store -------------------------------------------------------------------------------------
 
 
-def verify(connection: sa.Connection, ledger: str) -> Verified:
-    """Follow every chain of the store in one snapshot."""
-    _check_file(connection)
+def verify(connection: sa.Connection, ledger: str, prices: bool = False) -> Verified:
+    """Follow every chain of the store in one snapshot; with ``prices``, price each different plan again."""
+    check_structure(connection)
     identity = {row.name: row.value for row in connection.execute(sa.select(meta.c.name, meta.c.value))}
     if identity != {"ledger": ledger, "schema": str(VERSION)}:
         raise ChainBroken(REGISTER, None, "the ledger's identity was changed")
@@ -126,18 +190,36 @@ def verify(connection: sa.Connection, ledger: str) -> Verified:
     register = register_chain(ledger)
     _follow(connection, register)
     _compare_head(register, remembered.get(REGISTER))
-    if remembered[REGISTER].terms != "{}" or set(register.terms) != set(remembered) - {REGISTER}:
+    row = remembered[REGISTER]
+    if (row.terms, row.books) != ("{}", "{}") or set(register.terms) != set(remembered) - {REGISTER}:
         raise ChainBroken(REGISTER, None, "the datasets are not those that were registered")
-    total, chains = register.length, {REGISTER: (register.length, register.hash)}
+    total, plans = register.length, 0
+    chains, roots = {REGISTER: (register.length, register.hash)}, {REGISTER: register.root}
     for dataset, terms_json in register.terms.items():
         if remembered[dataset].terms != terms_json:
             raise ChainBroken(dataset, None, "its terms are not those that were registered")
-        chain = dataset_chain(ledger, dataset, terms_json)
-        _follow(connection, chain)
+        chain = replayed_dataset(connection, ledger, dataset, terms_json, prices)
         _compare_head(chain, remembered[dataset])
-        _compare_totals(connection, chain)
+        _compare_statement(chain, remembered[dataset])
         total += chain.length
-        chains[dataset] = (chain.length, chain.hash)
+        chains[dataset], roots[dataset] = (chain.length, chain.hash), chain.root
+        plans += chain.price_again()
+    _compare_strangers(connection, total)
+    return Verified(total, len(register.terms), Head(ledger, chains, roots), plans)
+
+
+def replayed_dataset(
+    connection: sa.Connection, ledger: str, dataset: str, terms_json: str, prices: bool = False
+) -> _Chain:
+    """The chain of a dataset, followed to its end; its sums must be the totals that the store holds."""
+    chain = dataset_chain(ledger, dataset, terms_json)
+    chain.priced = {} if prices else None
+    _follow(connection, chain)
+    _compare_totals(connection, chain)
+    return chain
+
+
+def _compare_strangers(connection: sa.Connection, total: int) -> None:
     if connection.execute(sa.select(sa.func.count()).select_from(entries)).scalar_one() != total:
         raise ChainBroken(REGISTER, None, "there are entries of datasets that were never registered")
     for table in (accounts, slots):
@@ -146,24 +228,38 @@ def verify(connection: sa.Connection, ledger: str) -> Verified:
         )
         if connection.execute(strangers).scalar_one():
             raise ChainBroken(REGISTER, None, "there are totals of datasets that were never registered")
-    return Verified(total, len(register.terms), Head(ledger, chains))
 
 
-def _check_file(connection: sa.Connection) -> None:
-    if connection.dialect.name == "sqlite":
-        verdict = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
-        if verdict != "ok":
-            raise ChainBroken(REGISTER, None, f"SQLite finds the file damaged ({verdict.splitlines()[0]})")
+def _compare_statement(chain: _Chain, row: Any) -> None:
+    """The digests of the totals, and the hash of them that the last entry states."""
+    buckets = digests(chain.books)
+    if row.books != canonical(buckets):
+        raise ChainBroken(chain.dataset, None, "the digests of its totals are not those of its entries")
+    if chain.length and chain.stated != commitment(chain.terms_json, buckets):
+        raise ChainBroken(chain.dataset, chain.length, "the totals that it states are not the sums of the entries")
+
+
+def digests(books: Books) -> dict[str, str]:
+    """The digest of every bucket of totals that is not empty."""
+    texts: dict[int, list[str]] = {}
+    for holder, spent in books.spent.items():
+        caps = books.caps.get(holder)
+        text = row_text((holder,), None if caps is None else amount_text(caps), amount_text(spent))
+        texts.setdefault(bucket_of(holder), []).append(text)
+    for slot, amount in books.slots.items():
+        texts.setdefault(bucket_of(*slot), []).append(row_text(slot, None, amount_text(amount)))
+    return {str(bucket): digest_of(rows) or "" for bucket, rows in texts.items()}
 
 
 def _follow(connection: sa.Connection, chain: _Chain) -> None:
-    columns = sa.select(entries.c.seq, entries.c.type, entries.c.key, entries.c.settles, entries.c.body, entries.c.hash)
+    names = ("seq", "type", "key", "settles", "body", "hash", "by", "node")
+    columns = sa.select(*(entries.c[name] for name in names))
     question = columns.where(entries.c.dataset == chain.dataset).order_by(entries.c.seq)
     rows = connection.execution_options(yield_per=2000).execute(question)
     for block in rows.partitions(2000):
         try:
-            chain.follow(block)
-        except (ValueError, KeyError, TypeError, AttributeError):
+            chain.follow(block)  # type: ignore[arg-type]
+        except _UNREADABLE:
             raise chain.broken("it cannot be read") from None
 
 
@@ -178,11 +274,13 @@ def _compare_head(chain: _Chain, row: Any) -> None:
         )
     if row.head != chain.hash:
         raise ChainBroken(chain.dataset, chain.length, "the ledger remembers another last hash")
+    if row.peaks != canonical(chain.peaks):
+        raise ChainBroken(chain.dataset, chain.length, "the ledger remembers other peaks of its Merkle tree")
 
 
 def _compare_totals(connection: sa.Connection, chain: _Chain) -> None:
     books = chain.books
-    expected = {holder: holder_row(books.caps.get(holder), spent) for holder, spent in books.spent.items()}
+    expected = {holder: holder_row(holder, books.caps.get(holder), spent) for holder, spent in books.spent.items()}
     found = {
         row.pop("holder"): row
         for row in (
@@ -192,9 +290,9 @@ def _compare_totals(connection: sa.Connection, chain: _Chain) -> None:
     }
     if found != expected:
         raise ChainBroken(chain.dataset, None, "the totals that it remembers are not the sums of its entries")
-    places = {slot: amount_text(amount) for slot, amount in books.slots.items()}
+    places = {slot: (amount_text(amount), bucket_of(*slot)) for slot, amount in books.slots.items()}
     remembered = connection.execute(sa.select(slots).where(slots.c.dataset == chain.dataset))
-    if {(row.holder, row.partition, row.part): row.amounts for row in remembered} != places:
+    if {(row.holder, row.partition, row.part): (row.amounts, row.bucket) for row in remembered} != places:
         raise ChainBroken(chain.dataset, None, "the totals of its parts are not the sums of their entries")
 
 
@@ -204,34 +302,41 @@ def _compare_totals(connection: sa.Connection, chain: _Chain) -> None:
 def verify_export(lines: Iterable[str]) -> Verified:
     """Verify the JSON lines that ``Ledger.export`` wrote, without a database."""
     stream = iter(lines)
-    try:
-        header = json.loads(next(stream))
-        if header["dptally_ledger_export"] != 1:
-            raise ValueError("another format")
-        ledger = str(header["ledger"])
-    except (StopIteration, ValueError, KeyError, TypeError):
-        raise InvalidArgument("lines", "the JSON lines that Ledger.export wrote", "something else") from None
+    ledger = _exported_ledger(stream)
+    if ledger is None:
+        raise InvalidArgument("lines", "the JSON lines that Ledger.export wrote", "something else")
     chains = {REGISTER: register_chain(ledger)}
     head: Head | None = None
     for line in stream:
         if head is not None:
             raise ChainBroken(REGISTER, None, "the export goes on after its head")
         try:
-            row = json.loads(line)
+            row = read_object(line, "line", HEAD_LIMIT)
             if "dptally_ledger_head" in row:
                 head = Head.from_json(line)
                 continue
             chain = _exported_chain(chains, ledger, row["dataset"])
-            body = json.loads(row["body"])
+            text = row["body"]
+            body = read_object(text)
             key = key_column(body["key"], body["call"]) if body["type"] == "spend" else None
-            chain.follow([(row["seq"], body["type"], key, body.get("of"), row["body"], row["hash"])])
-        except (ValueError, KeyError, TypeError, AttributeError):
+            chain.follow([(row["seq"], body["type"], key, body.get("of"), text, row["hash"], body.get("by"), ...)])
+        except _UNREADABLE:
             raise ChainBroken(REGISTER, None, "a line of the export cannot be read") from None
+    for name, terms in chains[REGISTER].terms.items():
+        chains.setdefault(name, dataset_chain(ledger, name, terms))
     found = {name: (chain.length, chain.hash) for name, chain in chains.items()}
-    unused = {name: (0, genesis(ledger, name)) for name in chains[REGISTER].terms if name not in chains}
-    if head is None or dict(head.chains) != found | unused or head.ledger != ledger:
+    roots = {name: chain.root for name, chain in chains.items()}
+    if head is None or head.ledger != ledger or dict(head.chains) != found or dict(head.roots) not in ({}, roots):
         raise ChainBroken(REGISTER, None, "the export does not end with the head of its own entries")
     return Verified(sum(chain.length for chain in chains.values()), len(chains[REGISTER].terms), head)
+
+
+def _exported_ledger(stream: Iterator[str]) -> str | None:
+    try:
+        header = read_object(next(stream), "line")
+        return str(header["ledger"]) if header["dptally_ledger_export"] == 1 else None
+    except (StopIteration, *_UNREADABLE):
+        return None
 
 
 def _exported_chain(chains: dict[str, _Chain], ledger: str, dataset: str) -> _Chain:

@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from dptally import checks
 from dptally.accounting import tradeoff
-from dptally.law import Composition
+from dptally.accounting.moments import Asked
 from dptally.meaning import outcomes
 from dptally.numerics.rounding import up
 
@@ -30,12 +29,12 @@ false_negative_rate = tradeoff.false_negative_rate
 advantage = tradeoff.advantage
 
 
-def accuracy(directions: Sequence[Composition]) -> float:
+def accuracy(plan: Asked) -> float:
     """The largest share of right guesses on a balanced coin flip, rounded up: (1 + advantage) / 2.
 
     [Yeom, Giacomelli, Fredrikson, Jha 2018, Def. 4; Kairouz, Oh, Viswanath 2015]
     """
-    return min(1.0, up(0.5 + 0.5 * advantage(directions)))
+    return min(1.0, up(0.5 + 0.5 * advantage(plan)))
 
 
 def approx_true_positive_rate(epsilon: float, delta: float, fpr: float) -> float:

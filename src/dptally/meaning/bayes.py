@@ -7,14 +7,13 @@ privacy loss. Bounds are rounded to the safe side.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from dptally import checks
 from dptally.accounting import tradeoff
+from dptally.accounting.moments import Asked
 from dptally.divergences.inequalities import exp_up
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
-from dptally.law import Composition
 from dptally.numerics.normal import log_normal_tail
 from dptally.numerics.rounding import EPS, down, up
 
@@ -119,7 +118,7 @@ def posterior(prior: float, epsilon: float) -> Interval:
     return Interval(max(smallest, 0.0), min(largest, 1.0), "pure DP")
 
 
-def after_alarm(directions: Sequence[Composition], prior: float, fpr: float) -> float:
+def after_alarm(plan: Asked, prior: float, fpr: float) -> float:
     """The largest probability that an alarm is right: prior TPR / (prior TPR + (1 - prior) FPR).
 
     For any attack with this false-positive rate on any guarantee, pure or not: its TPR is at most the
@@ -128,7 +127,7 @@ def after_alarm(directions: Sequence[Composition], prior: float, fpr: float) -> 
     prior, fpr = checks.probability("prior", prior), checks.probability("fpr", fpr)
     if prior in (0.0, 1.0):
         return prior
-    tpr = tradeoff.true_positive_rate(directions, fpr)
+    tpr = tradeoff.true_positive_rate(plan, fpr)
     if tpr == 0:
         raise InvalidArgument("fpr", "above 0 (no attack without false positives ever raises an alarm)", fpr)
     right, wrong = prior * tpr, (1.0 - prior) * fpr

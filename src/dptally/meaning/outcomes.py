@@ -7,23 +7,32 @@ the guarantee allows, rounded outwards. ``of_plan`` is the tightest, from the pl
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from dptally import checks
-from dptally.accounting import tradeoff
-from dptally.accounting.moments import checked, infinity_mass, log_moment_upper
+from dptally.accounting import approximate, tradeoff
+from dptally.accounting.moments import Asked, checked, infinity_mass, log_moment_upper
 from dptally.checks import Floats
 from dptally.divergences.inequalities import exp_down, exp_up, probability_range
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.interval import Interval
-from dptally.law import Composition
 from dptally.numerics.rounding import EPS, down, up
 from dptally.numerics.search import minimise
 
-__all__ = ["LargestRatio", "approx", "gaussian", "largest_ratio", "of_plan", "pure", "renyi", "zcdp"]
+__all__ = [
+    "LargestRatio",
+    "approx",
+    "gaussian",
+    "largest_ratio",
+    "largest_ratio_approx",
+    "of_plan",
+    "pure",
+    "renyi",
+    "zcdp",
+]
 
 
 def pure(epsilon: float, before: float) -> Interval:
@@ -105,15 +114,15 @@ def gaussian(mu: float, before: float) -> Interval:
     return Interval(min(smallest, largest), largest, "Gaussian DP")
 
 
-def of_plan(directions: Sequence[Composition], before: float) -> Interval:
+def of_plan(plan: Asked, before: float) -> Interval:
     """The tightest bounds that the plan's privacy profiles give.
 
     p is the power of the test that rejects on the event: the largest p is the TPR at FPR q, the smallest
     is the FNR at FPR 1 - q (the complement as a test).
     """
     before = checks.probability("before", before)
-    largest = tradeoff.true_positive_rate(directions, before)
-    smallest = tradeoff.detection_range(directions, _complement(before), before)[1]
+    largest = tradeoff.true_positive_rate(plan, before)
+    smallest = tradeoff.detection_range(plan, _complement(before), before)[1]
     return Interval(min(smallest, largest), largest, "trade-off function")
 
 
@@ -125,9 +134,7 @@ class LargestRatio:
     order: float
 
 
-def largest_ratio(
-    directions: Sequence[Composition], before: float, orders: Iterable[float] | None = None
-) -> LargestRatio:
+def largest_ratio(plan: Asked, before: float, orders: Iterable[float] | None = None) -> LargestRatio:
     """The largest factor by which an event of probability q can become likelier, by Renyi divergences.
 
     min over a of (e^{D_a} q)^{1-1/a} / q  [Mironov 2017, Prop. 10 and Fig. 2-3]. ``orders`` None optimises
@@ -136,7 +143,7 @@ def largest_ratio(
     before = checks.probability("before", before)
     if before == 0:
         raise InvalidArgument("before", "in (0, 1]", before, "for probability 0 ask of_plan")
-    directions = checked(directions)
+    directions = checked(plan)
     if any(infinity_mass(c)[1] > 0 for c in directions):
         raise Unanswerable("a loss that may be infinite has no finite Renyi divergence; ask outcomes.of_plan")
     log_q = math.log(before)
@@ -163,6 +170,35 @@ def largest_ratio(
     if best > -log_q:  # p <= 1 whatever the order
         best = -log_q
     return LargestRatio(exp_up(best, 4 * EPS * abs(best)), order)
+
+
+def largest_ratio_approx(plan: Asked, before: float, composition: str = "tightest") -> float:
+    """The same by (epsilon, delta)-guarantees, at the best delta for this one event, rounded up.
+
+    min over epsilon of (e^epsilon q + delta(epsilon)) / q, with delta by basic, advanced or Kairouz composition
+    [Mironov 2017, Fig. 2: the (epsilon, delta) curve]. Steps must have bounded losses.
+
+    >>> from dptally import RandomizedResponse
+    >>> 2.0 < largest_ratio_approx(50 * RandomizedResponse(0.51), 1e-3, "advanced") < 8.0
+    True
+    """
+    before = checks.probability("before", before)
+    if before == 0:
+        raise InvalidArgument("before", "in (0, 1]", before, "for probability 0 ask of_plan")
+    directions = checked(plan)
+    most = max(c.supremum for c in directions)
+    if math.isinf(most):
+        raise Unanswerable("a step's loss is unbounded, so there is no curve of guarantees; ask outcomes.of_plan")
+
+    def log_ratio(epsilon: Floats) -> Floats:
+        found = [approximate.delta(directions, e, composition).value for e in epsilon.tolist()]
+        with np.errstate(over="ignore"):
+            return np.log(np.exp(np.minimum(epsilon, 709.0)) + np.array(found) / before) * (1 + 8 * EPS) + 8 * EPS
+
+    if most == 0:
+        return 1.0
+    best = min(minimise(log_ratio, 1e-6 * most, most, start=(1e-3 * most, most))[1], most * (1 + 8 * EPS))
+    return min(exp_up(best, 4 * EPS * abs(best)), up(1.0 / before))
 
 
 def _exp(x: float) -> float:

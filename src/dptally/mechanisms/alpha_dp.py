@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dptally import checks
+from dptally.accounting import group
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.moment_bound import RenyiBound, order_less_one
@@ -60,3 +61,8 @@ class AlphaDP(Mechanism):
         log_excess = math.log(a) + math.log(a - 1.0) + math.log(epsilon)
         moment = math.log1p(a * (a - 1.0) * epsilon) if log_excess < 700 else log_excess
         return (RenyiBound(((order_less_one(a), up(moment, 8)),)),)
+
+    def grouped(self, size: int) -> AlphaDP:
+        """At the order alpha / 2^ceil(log2 size), which must stay above 1."""
+        found = group.alpha(self.alpha, self.declared_epsilon, size)
+        return AlphaDP(float(found.order or 0.0), found.value)

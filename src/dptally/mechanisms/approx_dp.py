@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dptally import checks
+from dptally.accounting import group
 from dptally.law import Law
 from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.assumption import DECLARED, Assumption
@@ -50,3 +51,7 @@ class ApproxDP(Mechanism):
         if self.declared_epsilon == 0 and self.declared_delta == 0:
             return ()
         return (TwoPointLaw.of_guarantee(self.declared_epsilon, self.declared_delta),)
+
+    def grouped(self, size: int) -> ApproxDP:
+        found = group.approximate(self.declared_epsilon, self.declared_delta, size)
+        return ApproxDP(found.value, found.delta)

@@ -67,6 +67,10 @@ class Composed(Mechanism):
     def laws(self) -> tuple[Law, ...]:
         raise InvalidType("mechanism", "a single mechanism (a composition has one law for each of its parts)", self)
 
+    def grouped(self, size: int) -> Composed:
+        """Each step is answered for the group, and the answers compose."""
+        return Composed.of((mechanism.group(size), n) for mechanism, n in self.parts)
+
     def __repr__(self) -> str:
         if not self.parts:
             return "Composed(parts=())"

@@ -56,3 +56,7 @@ class DiscreteGaussian(Mechanism):
 
     def laws(self) -> tuple[Law, ...]:
         return (DiscreteGaussianLaw(self.sigma, self.sensitivity),)
+
+    def grouped(self, size: int) -> DiscreteGaussian:
+        """``size`` records move the query by at most size * sensitivity: exact."""
+        return DiscreteGaussian(self.sigma, size * self.sensitivity)

@@ -66,3 +66,7 @@ class DiscreteLaplace(Mechanism):
         if law is None:  # e^-step is no number
             return (TwoPointLaw(step, lower, 1.0),)
         return (replace(law, loss=step, loss_lower=lower),)
+
+    def grouped(self, size: int) -> DiscreteLaplace:
+        """``size`` records move the query by at most size * sensitivity: exact."""
+        return DiscreteLaplace(self.scale, size * self.sensitivity)

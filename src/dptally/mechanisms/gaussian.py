@@ -13,6 +13,7 @@ from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
 from dptally.mechanisms.assumption import SENSITIVITY, Assumption
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
+from dptally.numerics.exact import between
 
 __all__ = ["Gaussian"]
 
@@ -25,7 +26,7 @@ class Gaussian(Mechanism):
     Renyi divergence of order a: a sensitivity^2 / (2 sigma^2)  [Mironov 2017, Prop. 7]; exactly mu-GDP with
     mu = sensitivity / sigma  [Dong, Roth, Su 2022, Thm. 2.7].
 
-    >>> Gaussian(sigma=2.0).renyi(10)
+    >>> round(Gaussian(sigma=2.0).renyi(10), 12)
     1.25
     """
 
@@ -48,3 +49,7 @@ class Gaussian(Mechanism):
 
     def laws(self) -> tuple[Law, ...]:
         return (GaussianLaw.of_variance((Fraction(self.sensitivity) / Fraction(self.sigma)) ** 2),)
+
+    def grouped(self, size: int) -> Gaussian:
+        """``size`` records move the query by at most size * sensitivity: exact."""
+        return Gaussian(self.sigma, between(size * Fraction(self.sensitivity))[1])

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from dptally import checks
+from dptally.accounting import group
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
@@ -24,7 +25,7 @@ class GaussianDP(Mechanism):
 
     [Dong, Roth, Su 2022, Def. 2.6]
 
-    >>> GaussianDP(2.0).renyi(3.0)
+    >>> round(GaussianDP(2.0).renyi(3.0), 12)
     6.0
     """
 
@@ -41,3 +42,6 @@ class GaussianDP(Mechanism):
 
     def laws(self) -> tuple[Law, ...]:
         return (GaussianLaw.of_variance(Fraction(self.mu) ** 2),) if self.mu > 0 else ()
+
+    def grouped(self, size: int) -> GaussianDP:
+        return GaussianDP(group.gaussian(self.mu, size).value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from dptally import checks
@@ -12,7 +13,7 @@ from dptally.laws.laplace import LaplaceLaw
 from dptally.mechanisms.assumption import SENSITIVITY, Assumption
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
-from dptally.numerics.exact import quotient
+from dptally.numerics.exact import between, quotient
 
 __all__ = ["Laplace"]
 
@@ -52,3 +53,7 @@ class Laplace(Mechanism):
     def laws(self) -> tuple[Law, ...]:
         lower, upper = quotient(self.sensitivity, self.scale)
         return (LaplaceLaw(upper, lower),)
+
+    def grouped(self, size: int) -> Laplace:
+        """``size`` records move the query by at most size * sensitivity: exact."""
+        return Laplace(self.scale, between(size * Fraction(self.sensitivity))[1])

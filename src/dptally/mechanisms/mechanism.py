@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dptally import checks
-from dptally.accounting import certified, renyi, tradeoff
+from dptally.accounting import certified, group, renyi, tradeoff
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval, IntervalArray
@@ -26,6 +27,7 @@ from dptally.mechanisms.registry import shipped
 from dptally.mechanisms.value import Value
 
 if TYPE_CHECKING:
+    from dptally.accounting.loss import Loss
     from dptally.answers.explain import Explanation
     from dptally.mechanisms.composed import Composed
 
@@ -77,6 +79,11 @@ class Mechanism(Value):
         composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
         return tuple(dict.fromkeys(composed))
 
+    def _both_directions(self) -> tuple[Composition, Composition]:
+        """(remove, add), also where they are alike."""
+        both = self.directions()
+        return both[0], both[-1]
+
     # -- what it says of itself ----------------------------------------------------------------------------------
 
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -112,11 +119,9 @@ class Mechanism(Value):
     # -- composition -----------------------------------------------------------------------------------------
 
     def __add__(self, other: Mechanism) -> Composed:
-        from dptally.mechanisms.composed import Composed
-
         if not isinstance(other, Mechanism):
             return NotImplemented
-        return Composed.of((*self.parts, *other.parts))
+        return _composed((*self.parts, *other.parts))
 
     def __radd__(self, other: int) -> Mechanism:
         return (
@@ -124,12 +129,10 @@ class Mechanism(Value):
         )  # so that sum() works
 
     def __mul__(self, count: SupportsIndex) -> Composed:
-        from dptally.mechanisms.composed import Composed
-
         if isinstance(count, Mechanism):
             return NotImplemented
         times = checks.count("count", count)
-        return Composed.of((mechanism, times * n) for mechanism, n in self.parts)
+        return _composed(tuple((mechanism, times * n) for mechanism, n in self.parts))
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # so that numpy integers reach __rmul__ instead of broadcasting
@@ -240,10 +243,49 @@ class Mechanism(Value):
 
         return _elementwise(lowest, "fpr", fpr)
 
+    def loss(self, direction: str = "remove") -> Loss:
+        """The privacy loss as a random variable: certified cdf, tail, quantile, mean and variance; samples.
+
+        ``direction`` "remove" is the loss with the record present against absent, "add" the other way round.
+        """
+        from dptally.accounting.loss import Loss
+
+        if direction not in ("remove", "add"):
+            raise InvalidArgument("direction", '"remove" or "add"', direction)
+        forward, backward = self._both_directions()
+        if direction == "add":
+            forward, backward = backward, forward
+        return Loss(forward, backward if forward.reverses(backward) else None, direction)
+
+    def group(self, size: int) -> Mechanism:
+        """The guarantee for ``size`` records together, as a plan: it answers under every framework.
+
+        ``size`` records are added or removed together (under REPLACE: replaced). Noise grows its sensitivity, declared
+        guarantees follow their definition's theorem, steps compose; see ``dptally.accounting.group``.
+        """
+        size = checks.count("size", size, 1)
+        return self if size == 1 else self.grouped(size)
+
+    def grouped(self, size: int) -> Mechanism:
+        """What stands for ``size`` records, size >= 2: overridden where something sharper is known.
+
+        Here by the profile: (e, d)-DP for one record is (size e, d (e^(size e) - 1)/(e^e - 1))-DP for the group
+        [Vadhan 2017, Lemma 2.2], at every e.
+        """
+        from dptally.mechanisms.profile import Profile
+
+        return Profile.from_points(group.profile(self.directions(), size))
+
     def explain(self, delta: float) -> Explanation:
         """The answer at this delta with its route, theorems, assumptions and how to cite them."""
         answer: Explanation = later("explain")(self, delta)
         return answer
+
+
+def _composed(parts: tuple[tuple[Mechanism, int], ...]) -> Composed:
+    """A composition, which is itself a mechanism and so stands later."""
+    whole: Composed = later("Composed").of(parts)
+    return whole
 
 
 def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
@@ -256,9 +298,12 @@ def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
 
 
 def _authored(law: Law) -> bool:
-    """Whether a law's theorem was written by the author of a class from outside (or given to this one law)."""
+    """Whether a law's theorem was written by the author of a class from outside, or given to this one law."""
     owner = next(cls for cls in type(law).__mro__ if "theorem" in vars(cls))
-    return not shipped(owner) or isinstance(vars(owner)["theorem"], property)
+    if not shipped(owner):
+        return True
+    defaults = {field.default for field in fields(owner)} if is_dataclass(owner) else set()
+    return isinstance(vars(owner)["theorem"], property) and law.theorem not in defaults
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:

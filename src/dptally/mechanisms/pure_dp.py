@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dptally import checks
+from dptally.accounting import group
 from dptally.law import Law
 from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.assumption import DECLARED, Assumption
@@ -37,3 +38,6 @@ class PureDP(Mechanism):
 
     def laws(self) -> tuple[Law, ...]:
         return (TwoPointLaw.of_guarantee(self.declared_epsilon),) if self.declared_epsilon > 0 else ()
+
+    def grouped(self, size: int) -> PureDP:
+        return PureDP(group.pure(self.declared_epsilon, size).value)

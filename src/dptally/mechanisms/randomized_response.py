@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dptally import checks
 from dptally.law import Law
@@ -12,6 +12,9 @@ from dptally.laws.pairs import Response
 from dptally.laws.two_point import two_point_law
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
+
+if TYPE_CHECKING:
+    from dptally.mechanisms.composed import Composed
 
 __all__ = ["RandomizedResponse"]
 
@@ -30,7 +33,7 @@ class RandomizedResponse(Mechanism):
 
     The loss is log(p/q) where the true answer of one dataset is reported, -log(p/q) where that of the other
     is, and 0 elsewhere. Renyi divergence of order a for two categories: log(p^a q^{1-a} + q^a p^{1-a}) / (a
-    - 1) [Mironov 2017, Prop. 5]. p below 1/categories is allowed: then the lie tells.
+    - 1) [Mironov 2017, Prop. 5]. p below 1/categories is allowed: then the false answer is the informative one.
 
     >>> round(RandomizedResponse(0.75).renyi(1.0), 12)
     0.549306144334
@@ -50,3 +53,9 @@ class RandomizedResponse(Mechanism):
             return ()
         law = two_point_law(Response(truth, self.categories))
         return () if law is None else (law,)
+
+    def grouped(self, size: int) -> Composed:
+        """Every record reports by itself, so ``size`` records are that many reports."""
+        from dptally.mechanisms.composed import Composed
+
+        return Composed.of(((self, size),))

@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dptally import checks
-from dptally.errors import InvalidArgument, InvalidType
+from dptally.accounting import group
+from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
 from dptally.laws.moment_bound import RenyiBound, order_less_one
+from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
@@ -40,7 +42,8 @@ class RenyiDP(Mechanism):
     [Mironov 2017, Renyi differential privacy, Def. 4]
 
     Orders in (1, inf]. Between the orders it is used that (a - 1) D_a is convex in a, below the first that
-    D_a does not decrease in a; beyond the last nothing is known and the answer is infinite.
+    D_a does not decrease in a; beyond the last nothing is known and the answer is infinite. Order inf is pure
+    DP, so (inf, epsilon) answers as ``PureDP(epsilon)`` does.
 
     >>> RenyiDP(orders=(2, 4), epsilons=(0.1, 0.3)).renyi([1.5, 4.0])
     array([0.1, 0.3])
@@ -74,7 +77,31 @@ class RenyiDP(Mechanism):
         if any(epsilon == 0 for _, epsilon in pairs):
             return ()  # D_a = 0 means P = Q
         knots = tuple((order_less_one(a), up((a - 1.0) * epsilon, 2)) for a, epsilon in pairs if a < math.inf)
-        return (RenyiBound(knots, pairs[-1][1] if pairs[-1][0] == math.inf else math.inf),)
+        if pairs[-1][0] < math.inf:
+            return (RenyiBound(knots),)
+        pure = TwoPointLaw.of_guarantee(pairs[-1][1])
+        told = pure.log_moment(np.array([t for t, _ in knots]))
+        if all(k >= least for (_, k), least in zip(knots, told, strict=True)):
+            return (pure,)  # order infinity is pure DP, and says at least as much as the other orders
+        return (RenyiBound(knots, pairs[-1][1]),)
+
+    def grouped(self, size: int) -> RenyiDP:
+        """At every order that a declared one gives for the group, by either constant (``dptally.accounting.group``)."""
+        found: dict[float, float] = {}
+        for order, epsilon in zip(self.orders, self.epsilons, strict=True):
+            for constant in ("sharp", "equal-order"):
+                try:
+                    one = group.renyi(order, epsilon, size, constant)
+                except InvalidArgument:  # the order is too small for groups of this size
+                    continue
+                at = float(one.order or math.inf)
+                found[at] = min(found.get(at, math.inf), one.value)
+        if not found:
+            raise Unanswerable(
+                f"no order of {list(self.orders)} is large enough for groups of {size}: orders above "
+                f"{2 ** (size - 1).bit_length()} are; state such an order"
+            )
+        return RenyiDP(tuple(found), tuple(found.values()))
 
 
 def _listed(name: str, values: object) -> tuple[float, ...]:

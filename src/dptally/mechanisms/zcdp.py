@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dptally import checks
+from dptally.accounting import group
 from dptally.law import Law
 from dptally.laws.moment_bound import ZCDPBound
 from dptally.mechanisms.assumption import DECLARED, Assumption
@@ -22,7 +23,7 @@ class ZCDP(Mechanism):
 
     In both directions [Bun, Steinke 2016, Def. 1.1]
 
-    >>> ZCDP(0.5).renyi(8.0)
+    >>> round(ZCDP(0.5).renyi(8.0), 12)
     4.0
     """
 
@@ -37,3 +38,6 @@ class ZCDP(Mechanism):
 
     def laws(self) -> tuple[Law, ...]:
         return (ZCDPBound(self.declared_rho),) if self.declared_rho > 0 else ()
+
+    def grouped(self, size: int) -> ZCDP:
+        return ZCDP(group.concentrated(self.declared_rho, size).value)

@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 _NARROW = float(1 << 61)
+_EXACT = float(1 << 53)  # up to here every integer is a double
+_HALF_WIDTH = 1 << 61  # two of these can be added in 64 bits
 
 
 def natural_grid(scale: Exact) -> Fraction:
@@ -78,7 +80,9 @@ def rescaled(steps: int, exponent: int, onto: int) -> int:
 
 def to_grid(values: object, exponent: int) -> NDArray[Any]:
     """floor(x / 2^exponent + 1/2) for each value, exactly; Python integers where 64 bits may not do."""
-    array = np.asarray(values)
+    array = _as_array(values)
+    if array.dtype.kind == "O":
+        return _to_grid_wide(array, exponent)
     if array.dtype.kind not in "iuf":
         raise InvalidType("values", "real numbers", array.dtype)
     array = array.astype(np.float64) if array.dtype.kind == "f" else array
@@ -93,6 +97,27 @@ def to_grid(values: object, exponent: int) -> NDArray[Any]:
     if exponent == 0 and array.dtype != np.uint64:
         return array.astype(np.int64)
     return _to_grid_wide(array, exponent)
+
+
+def _as_array(values: object) -> NDArray[Any]:
+    """The values as numpy takes them, but for Python integers beyond what a double or 64 bits hold exactly: one of
+    them makes an array of Python numbers, which nothing rounds.
+    """
+    array = np.asarray(values)
+    if hasattr(values, "__array__") and array.dtype.kind != "O":
+        return array
+    if array.dtype.kind == "f" and array.size and not (np.abs(array) < _EXACT).all():
+        array = np.asarray(values, dtype=object)  # among floats numpy rounds integers, and tells nobody
+    if array.dtype.kind != "O":
+        return array
+    numbers = [x.item() if isinstance(x, np.generic) else x for x in array.ravel().tolist()]
+    if not all(isinstance(x, (int, float, Fraction)) and not isinstance(x, bool) for x in numbers):
+        raise InvalidType("values", "real numbers", array.dtype)
+    if not all(isinstance(x, (int, Fraction)) or math.isfinite(x) for x in numbers):
+        raise InvalidArgument("values", "finite", "a value that is not")
+    out = np.empty(len(numbers), dtype=object)
+    out[:] = numbers
+    return out.reshape(array.shape)
 
 
 def nearest_steps(steps: Floats) -> NDArray[np.int64]:
@@ -166,8 +191,12 @@ def grid_gaussian(values: Any, sigma: Exact, grid: Exact, *, _source: ByteSource
 
 
 def _noisy(units: NDArray[Any], noise: NDArray[Any], exponent: int) -> Any:
-    wide = units.dtype == object or noise.dtype == object or bool(((noise >= 1 << 61) | (noise <= -(1 << 61))).any())
-    if wide:
+    if not (_is_narrow(units) and _is_narrow(noise)):
         units, noise = units.astype(object), noise.astype(object)
     out = from_grid(units + noise.reshape(units.shape), exponent)
     return float(out) if np.ndim(out) == 0 else out
+
+
+def _is_narrow(steps: NDArray[Any]) -> bool:
+    """Whether every one of them is so far inside 64 bits that a sum of two cannot wrap."""
+    return steps.dtype != object and not bool(((steps >= _HALF_WIDTH) | (steps <= -_HALF_WIDTH)).any())

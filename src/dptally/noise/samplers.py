@@ -17,7 +17,7 @@ from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.noise import parameters, scalar, vector
 from dptally.noise.parameters import Exact
-from dptally.noise.source import SYSTEM, ByteSource
+from dptally.noise.source import SYSTEM, ByteSource, forget
 
 __all__ = ["bernoulli", "bernoulli_exp", "discrete_gaussian", "discrete_laplace", "uniform_below"]
 
@@ -25,6 +25,21 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 FEW = 16  # fewer draws than this are quicker one by one
+
+
+class _draw:
+    """The scope of one draw: what it left in the source's buffer is forgotten at its end."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        forget(self._source)
 
 
 def _integers(size: int, fits: bool, many: Callable[[], NDArray[Any]], one: Callable[[], int]) -> Integers:
@@ -47,14 +62,15 @@ def uniform_below(bound: int, size: int | None = None, *, _source: ByteSource = 
     """
     bound = checks.count("bound", bound, least=1)
     number = parameters.size_of(size)
-    if number is None:
-        return scalar.below(_source, bound)
-    return _integers(
-        number,
-        bound <= vector.WIDEST,
-        lambda: vector.below(_source, bound, number),
-        lambda: scalar.below(_source, bound),
-    )
+    with _draw(_source):
+        if number is None:
+            return scalar.below(_source, bound)
+        return _integers(
+            number,
+            bound <= vector.WIDEST,
+            lambda: vector.below(_source, bound, number),
+            lambda: scalar.below(_source, bound),
+        )
 
 
 @overload
@@ -70,7 +86,8 @@ def bernoulli(p: Exact, size: int | None = None, *, _source: ByteSource = SYSTEM
     ratio = parameters.probability("p", p)
     number = parameters.size_of(size)
     if number is None:
-        return scalar.bernoulli(_source, ratio.numerator, ratio.denominator)
+        with _draw(_source):
+            return scalar.bernoulli(_source, ratio.numerator, ratio.denominator)
     drawn = uniform_below(ratio.denominator, number, _source=_source)
     return np.asarray(drawn < ratio.numerator, dtype=np.bool_)
 
@@ -90,12 +107,13 @@ def bernoulli_exp(x: Exact, size: int | None = None, *, _source: ByteSource = SY
         raise InvalidArgument("x", "at least 0", x)
     number = parameters.size_of(size)
     top, bottom = exponent.numerator, exponent.denominator
-    if number is None:
-        return scalar.bernoulli_exp(_source, top, bottom)
-    whole, rest = divmod(top, bottom)
-    if number >= FEW and bottom <= vector.WIDEST and whole <= vector.WIDEST:
-        return vector.bernoulli_exp(_source, np.full(number, whole), np.full(number, rest), bottom)
-    return np.array([scalar.bernoulli_exp(_source, top, bottom) for _ in range(number)], dtype=np.bool_)
+    with _draw(_source):
+        if number is None:
+            return scalar.bernoulli_exp(_source, top, bottom)
+        whole, rest = divmod(top, bottom)
+        if number >= FEW and bottom <= vector.WIDEST and whole <= vector.WIDEST:
+            return vector.bernoulli_exp(_source, np.full(number, whole), np.full(number, rest), bottom)
+        return np.array([scalar.bernoulli_exp(_source, top, bottom) for _ in range(number)], dtype=np.bool_)
 
 
 @overload
@@ -113,14 +131,15 @@ def discrete_laplace(scale: Exact, size: int | None = None, *, _source: ByteSour
     ratio = parameters.positive("scale", scale)
     number = parameters.size_of(size)
     top, bottom = ratio.numerator, ratio.denominator
-    if number is None:
-        return scalar.laplace(_source, top, bottom)
-    return _integers(
-        number,
-        vector.laplace_fits(top, bottom),
-        lambda: vector.laplace(_source, top, bottom, number),
-        lambda: scalar.laplace(_source, top, bottom),
-    )
+    with _draw(_source):
+        if number is None:
+            return scalar.laplace(_source, top, bottom)
+        return _integers(
+            number,
+            vector.laplace_fits(top, bottom),
+            lambda: vector.laplace(_source, top, bottom, number),
+            lambda: scalar.laplace(_source, top, bottom),
+        )
 
 
 @overload
@@ -139,11 +158,12 @@ def discrete_gaussian(sigma: Exact, size: int | None = None, *, _source: ByteSou
     variance = parameters.positive("sigma", sigma) ** 2
     number = parameters.size_of(size)
     top, bottom = variance.numerator, variance.denominator
-    if number is None:
-        return scalar.gaussian(_source, top, bottom)
-    return _integers(
-        number,
-        vector.gaussian_fits(top, bottom),
-        lambda: vector.gaussian(_source, top, bottom, number),
-        lambda: scalar.gaussian(_source, top, bottom),
-    )
+    with _draw(_source):
+        if number is None:
+            return scalar.gaussian(_source, top, bottom)
+        return _integers(
+            number,
+            vector.gaussian_fits(top, bottom),
+            lambda: vector.gaussian(_source, top, bottom, number),
+            lambda: scalar.gaussian(_source, top, bottom),
+        )

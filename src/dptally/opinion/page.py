@@ -9,9 +9,9 @@ from html import escape
 from typing import Any
 
 import dptally
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.answers.assumptions import assumptions
 from dptally.errors import DptallyError
+from dptally.numerics.shown import shown_down, shown_up
 from dptally.opinion.context import Reading, Remedy, readings, remedy
 from dptally.opinion.picture import picture
 from dptally.opinion.verdict import STATUSES, Verdict

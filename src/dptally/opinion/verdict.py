@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import dptally
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.errors import DptallyError
 from dptally.interval import Interval
+from dptally.numerics.shown import shown_down, shown_up
 from dptally.opinion import reading
 from dptally.opinion.accountants import known, matches
 from dptally.opinion.claim import Claim, Claimed

@@ -1,7 +1,12 @@
 """Mechanisms that run on data: each returns the value with the mechanism that accounts for it."""
 
+from dptally.release.accuracy import ModeAccuracy as ModeAccuracy
+from dptally.release.accuracy import mode_accuracy as mode_accuracy
 from dptally.release.answer import answer as answer
+from dptally.release.column import DROP as DROP
 from dptally.release.count import count as count
+from dptally.release.function import ReleaseFunction as ReleaseFunction
+from dptally.release.function import release_function as release_function
 from dptally.release.histogram import histogram as histogram
 from dptally.release.histogram import mode as mode
 from dptally.release.propose import mode_of_bits as mode_of_bits

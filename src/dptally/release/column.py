@@ -1,13 +1,18 @@
 """Columns of data as numpy vectors, without a copy where numpy's own protocol needs none.
 
-Lists, numpy vectors, pandas and polars series and Arrow arrays are accepted. Whatever is wrong with the data
-is said without saying what the data are: errors name types, lengths and rules, never a value.
+Lists, numpy vectors, pandas and polars series and Arrow arrays are accepted. Reading is total: whether there is
+an error depends on what kind of thing a column is (its type, its dimensions), never on the values in it, for one
+record more or less would then be seen for certain. A value that is missing, or that is not of the kind that is
+asked for, follows a rule that was chosen before the data were looked at.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,82 +20,178 @@ from numpy.typing import NDArray
 
 from dptally.errors import InvalidArgument, InvalidType
 
-__all__ = ["categorical", "flags", "numeric", "vector"]
+__all__ = [
+    "DROP",
+    "OTHER",
+    "Rule",
+    "bits",
+    "categorical",
+    "declared",
+    "flags",
+    "length",
+    "numeric",
+    "place_of_missing",
+    "vector",
+]
 
 Vector = NDArray[Any]
 
+OTHER = "other"  # the category that undeclared values fall into where it is declared
+
+
+class Rule(Enum):
+    """DROP: a missing or foreign value is left out."""
+
+    DROP = "drop"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+DROP = Rule.DROP
+
 
 def vector(name: str, data: object) -> Vector:
-    """A non-empty vector of anything."""
-    if isinstance(data, (str, bytes, dict, set)) or not hasattr(data, "__len__"):
+    """A vector of anything, perhaps empty. What is not a typed column is taken value by value."""
+    if isinstance(data, (str, bytes, dict, set, frozenset)) or not hasattr(data, "__len__"):
         raise InvalidType(name, "a list, a vector, a pandas, polars or Arrow column", type(data).__name__)
     if isinstance(data, np.ma.MaskedArray):  # numpy would bring the hidden values back
         raise InvalidType(name, "a column without a mask", "a masked one")
-    try:
-        array = np.asarray(data)
-    except ValueError:  # ragged; numpy's own text may quote the data
-        array = np.empty((0, 0))
+    if not hasattr(data, "__array__"):
+        if not isinstance(data, Iterable):
+            raise InvalidType(name, "a list, a vector, a pandas, polars or Arrow column", type(data).__name__)
+        return np.fromiter(data, dtype=object, count=len(data))  # type: ignore[arg-type]
+    array = np.asarray(data)
     if array.ndim != 1:
         raise InvalidType(name, "one column (one dimension)", "another shape")
-    if array.size == 0:
-        raise InvalidArgument(name, "a column with at least one record", "an empty one")
     return array
 
 
-def numeric(name: str, data: object) -> Vector:
+def length(name: str, data: object) -> int:
+    """The number of records."""
+    return len(vector(name, data))
+
+
+def numeric(name: str, data: object, missing: float | Rule = DROP) -> Vector:
     """A vector of integers (booleans are 0 and 1) or of floats without NaN; infinities are for clipping.
 
-    A list has no type of its own. Its numbers are taken as doubles, for the type that numpy would infer
-    depends on the values, and one record more could change how all are treated.
+    A value that is missing, NaN or no real number is left out, or counts as ``missing``. An integer beyond
+    every double counts as an infinity. A list has no type of its own: its numbers are taken as doubles, for the
+    type that numpy would infer depends on the values.
     """
     array = vector(name, data)
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
+    if array.dtype == object:
+        array = np.fromiter(map(_number, array.tolist()), dtype=np.float64, count=len(array))
     if array.dtype.kind not in "iuf":
-        raise InvalidType(name, "a column of real numbers without gaps", array.dtype.name)
+        raise InvalidType(name, "a column of real numbers", array.dtype.name)
     if array.dtype.kind == "f":
         if array.dtype.itemsize > 8:
             raise InvalidType(name, "a column of doubles, singles or integers", array.dtype.name)
-        if np.isnan(array).any():
-            raise InvalidArgument(name, "free of NaN and of missing values", "a column with some")
-    return array if hasattr(data, "__array__") else array.astype(np.float64)
+        gaps = np.isnan(array)
+        if gaps.any():
+            array = array[~gaps] if missing is DROP else np.where(gaps, np.float64(missing), array)
+    return array
 
 
-def flags(name: str, data: object) -> NDArray[np.bool_]:
-    """A vector of booleans, or of the integers 0 and 1."""
+def _number(value: Any) -> float:
+    """The value as a double: NaN for what is no real number, an infinity for what is beyond the largest."""
+    try:
+        if isinstance(value, float):
+            return float.__float__(value)
+        if isinstance(value, int):
+            return int.__float__(value)
+        if isinstance(value, (np.integer, np.floating, np.bool_)) or type(value) in (Fraction, Decimal):
+            return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except ValueError:  # a signalling NaN
+        return math.nan
+    return math.nan
+
+
+def flags(name: str, data: object, missing: bool = False) -> NDArray[np.bool_]:
+    """A vector of booleans: true where the value is true or 1, ``missing`` where it is neither 0 nor 1."""
     array = vector(name, data)
     if array.dtype == np.bool_:
         return array
-    if array.dtype.kind not in "iu":
+    ones, zeros = _bits(name, array)
+    return ones | ~(ones | zeros) if missing else ones
+
+
+def bits(name: str, data: object) -> tuple[int, int]:
+    """How many records are 1 (or true) and how many are 0; the others are left out."""
+    ones, zeros = _bits(name, vector(name, data))
+    return int(np.count_nonzero(ones)), int(np.count_nonzero(zeros))
+
+
+def _bits(name: str, array: Vector) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    if array.dtype == object:
+        array = np.fromiter(map(_number, array.tolist()), dtype=np.float64, count=len(array))
+    if array.dtype.kind not in "biuf":
         raise InvalidType(name, "a column of booleans, or of the integers 0 and 1", array.dtype.name)
-    if not ((array == 0) | (array == 1)).all():
-        raise InvalidArgument(name, "a column of zeros and ones", "a column with other integers")
-    return array.astype(np.bool_)
+    return array == 1, array == 0
 
 
-def categorical(name: str, data: object, categories: Sequence[Hashable]) -> NDArray[np.int64]:
-    """The position of each record's value in ``categories``; a value that was not declared is refused."""
+def declared(categories: Sequence[Hashable], least: int) -> None:
+    """Categories are a sequence of distinct values that can be hashed."""
+    required = f"distinct, and at least {('one', 'two')[least - 1]}"
+    try:
+        enough = len(categories) >= least and len(set(categories)) == len(categories)
+    except TypeError:
+        raise InvalidType("categories", "a sequence of values that can be hashed", type(categories).__name__) from None
+    if not enough:
+        raise InvalidArgument("categories", required, categories)
+
+
+def place_of_missing(categories: Sequence[Hashable], missing: Any) -> int:
+    """The category that undeclared values count as: its place, or -1 where they are left out.
+
+    ``missing`` is a declared category, DROP, or None for the rule: "other" where it is declared, else left out.
+    """
+    place = {category: i for i, category in enumerate(categories)}
+    if missing is None:
+        return place.get(OTHER, -1)
+    if missing is DROP:
+        return -1
+    try:
+        return place[missing]
+    except (KeyError, TypeError):
+        raise InvalidArgument("missing", "a declared category, or release.DROP", missing) from None
+
+
+def categorical(name: str, data: object, categories: Sequence[Hashable], missing: int = -1) -> NDArray[np.int64]:
+    """The place of each record's value in ``categories``; ``missing`` for a value that was not declared."""
     array = vector(name, data)
     place = {category: i for i, category in enumerate(categories)}
-    try:
-        distinct, codes = _distinct(array)
-    except TypeError:
-        raise InvalidType(name, "a column of hashable values", array.dtype.name) from None
-    known = np.array([place.get(value, -1) for value in distinct], dtype=np.int64)
-    if (known < 0).any():
-        raise InvalidArgument(name, "a column of the declared categories only", "a column with others")
-    return known[codes]
+    distinct, codes = _distinct(array)
+    known = np.array([_place(place, value, missing) for value in distinct], dtype=np.int64)
+    return known[codes] if len(codes) else codes
+
+
+class _Foreign:
+    """What stands for every value that cannot be a category."""
+
+
+_FOREIGN = _Foreign()
+
+
+def _place(place: dict[Hashable, int], value: Any, missing: int) -> int:
+    return missing if value is _FOREIGN else place.get(value, missing)
 
 
 def _distinct(array: Vector) -> tuple[list[Any], NDArray[np.int64]]:
     if array.dtype.kind in "biufUS":
         values, codes = np.unique(array, return_inverse=True)
-        return values.tolist(), codes
+        return values.tolist(), codes.astype(np.int64)
     seen: dict[Any, int] = {}
-    codes = np.array([seen.setdefault(_key(x), len(seen)) for x in array.tolist()], dtype=np.int64)
+    codes = np.fromiter((_code(seen, x) for x in array.tolist()), dtype=np.int64, count=len(array))
     return list(seen), codes
 
 
-def _key(value: Any) -> Any:
-    """NaN is not equal to itself; as a category it is simply not one of the declared."""
-    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+def _code(seen: dict[Any, int], value: Any) -> int:
+    try:
+        return seen.setdefault(value, len(seen))
+    except TypeError:  # what cannot be hashed cannot have been declared
+        return seen.setdefault(_FOREIGN, len(seen))

@@ -6,18 +6,45 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dptally.errors import InvalidArgument
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
-from dptally.mechanisms import Mechanism
 from dptally.noise.parameters import Exact
 from dptally.release import column
-from dptally.release.additive import Additive, additive
-from dptally.release.released import Released
+from dptally.release.additive import additive
+from dptally.release.function import Stated, checked_unit, release_function
+from dptally.release.released import ROW, Released
 
 __all__ = ["histogram", "mode"]
 
 
+def _stated(
+    *,
+    categories: Sequence[Hashable],
+    adjacency: Adjacency,
+    scale: Exact | None = None,
+    sigma: Exact | None = None,
+    missing: Any = None,
+    unit: str = ROW,
+) -> Stated:
+    noise = additive(scale, sigma)
+    if not isinstance(adjacency, Adjacency):
+        raise InvalidArgument("adjacency", "ADD_REMOVE or REPLACE: it changes the sensitivity", adjacency)
+    column.declared(categories, least=1)
+    column.place_of_missing(categories, missing)
+    each = noise.mechanism(1)
+    # two counts move when a record is replaced, one where it leaves the only category there is
+    mechanism = each if adjacency is ADD_REMOVE or len(categories) == 1 else 2 * each
+    return Stated(mechanism, "histogram", adjacency, checked_unit(unit), numbers=len(categories))
+
+
+def _mode_stated(**arguments: Any) -> Stated:
+    same = _stated(**arguments)
+    return Stated(same.mechanism, "mode", same.adjacency, same.unit, tuple(arguments["categories"]))
+
+
+@release_function(_stated)
 def histogram(
     data: object,
     *,
@@ -25,19 +52,25 @@ def histogram(
     adjacency: Adjacency,
     scale: Exact | None = None,
     sigma: Exact | None = None,
+    missing: Any = None,
+    unit: str = ROW,
 ) -> Released:
     """A noisy count for each declared category, in their order; empty ones get noise too.
 
-    A record added or removed moves one count by 1. A record replaced moves two counts by 1 each, which is
-    exactly the composition of two counts: 2 * DiscreteLaplace(scale), 2 * DiscreteGaussian(sigma).
+    A record added or removed moves one count by 1. A record replaced moves at most two counts by 1 each, which
+    is exactly the composition of two counts: 2 * DiscreteLaplace(scale), 2 * DiscreteGaussian(sigma).
+
+    A value that is missing or was not declared counts as ``"other"`` where that is a declared category, and is
+    left out where it is not; ``missing`` chooses another category, or ``DROP``.
 
     >>> histogram(["a", "c", "a"], categories="abc", adjacency=ADD_REMOVE, scale=2).mechanism
     DiscreteLaplace(scale=2.0, sensitivity=1)
     """
-    noise, mechanism, exact = _prepared(data, categories, adjacency, scale, sigma)
-    return Released(noise.add_each(exact), mechanism, "histogram", adjacency)
+    stated = _stated(categories=categories, adjacency=adjacency, scale=scale, sigma=sigma, missing=missing, unit=unit)
+    return stated.released(additive(scale, sigma).add_each(_counts(data, categories, missing)))
 
 
+@release_function(_mode_stated)
 def mode(
     data: object,
     *,
@@ -45,29 +78,23 @@ def mode(
     adjacency: Adjacency,
     scale: Exact | None = None,
     sigma: Exact | None = None,
+    missing: Any = None,
+    unit: str = ROW,
 ) -> Released:
     """The category with the largest noisy count (the first of equals), paid for as a histogram.
+
+    Missing and undeclared values are treated as there.
 
     >>> mode(["a"] * 1000, categories="abc", adjacency=ADD_REMOVE, scale=2).value
     'a'
     """
-    noise, mechanism, exact = _prepared(data, categories, adjacency, scale, sigma)
-    return Released(categories[int(np.argmax(noise.add_each(exact)))], mechanism, "mode", adjacency)
+    stated = _mode_stated(
+        categories=categories, adjacency=adjacency, scale=scale, sigma=sigma, missing=missing, unit=unit
+    )
+    noisy = additive(scale, sigma).add_each(_counts(data, categories, missing))
+    return stated.released(categories[int(np.argmax(noisy))])
 
 
-def _prepared(
-    data: object,
-    categories: Sequence[Hashable],
-    adjacency: Adjacency,
-    scale: Exact | None,
-    sigma: Exact | None,
-) -> tuple[Additive, Mechanism, np.ndarray[Any, np.dtype[np.int64]]]:
-    noise = additive(scale, sigma)
-    if not isinstance(adjacency, Adjacency):
-        raise InvalidArgument("adjacency", "ADD_REMOVE or REPLACE: it changes the sensitivity", adjacency)
-    if len(categories) == 0 or len(set(categories)) != len(categories):
-        raise InvalidArgument("categories", "distinct, and at least one", categories)
-    codes = column.categorical("data", data, categories)
-    each = noise.mechanism(1)
-    mechanism = each if adjacency is ADD_REMOVE or len(categories) == 1 else 2 * each
-    return noise, mechanism, np.bincount(codes, minlength=len(categories)).astype(np.int64)
+def _counts(data: object, categories: Sequence[Hashable], missing: Any) -> NDArray[np.int64]:
+    codes = column.categorical("data", data, categories, column.place_of_missing(categories, missing))
+    return np.bincount(codes[codes >= 0], minlength=len(categories)).astype(np.int64)

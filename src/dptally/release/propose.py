@@ -1,6 +1,6 @@
 """Propose, test, release: publish a stable answer exactly where it is provably stable, else nothing.
 
-The test and its proof are in docs/release.md; they settle what the lecture notes leave open (errata A8).
+The test and its proof are in docs/release.md; they settle what the lecture notes leave open (see docs/errata.md).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from dptally.errors import InvalidArgument, InvalidType
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.numerics.rounding import up
 from dptally.release import column
-from dptally.release.released import Released
+from dptally.release.function import Stated, checked_unit, release_function
+from dptally.release.released import ROW, Released
 
 __all__ = ["mode_of_bits", "pass_threshold", "propose_test_release"]
 
@@ -39,6 +40,29 @@ def pass_threshold(epsilon: float, delta: float) -> int:
     return max(math.ceil(up(up(logarithm + slack) / epsilon)) - 1, 0)
 
 
+def _stated(
+    *,
+    epsilon: float,
+    delta: float,
+    base_epsilon: float = 0.0,
+    base_delta: float = 0.0,
+    adjacency: Adjacency | None = None,
+    unit: str = ROW,
+) -> Stated:
+    checks.positive("epsilon", epsilon)
+    checks.open_probability("delta", delta)
+    base_epsilon = checks.nonnegative("base_epsilon", base_epsilon)
+    base_delta = checks.probability("base_delta", base_delta)
+    if not base_delta < 1:
+        raise InvalidArgument("base_delta", "below 1", base_delta)
+    if adjacency is not None and not isinstance(adjacency, Adjacency):
+        raise InvalidArgument("adjacency", "ADD_REMOVE or REPLACE: that in which distance counts", adjacency)
+    total = float(epsilon) if base_epsilon == 0 else up(float(epsilon) + base_epsilon)
+    mechanism = mechanisms.ApproxDP(total, max(float(delta), base_delta))
+    return Stated(mechanism, "propose-test-release", adjacency, checked_unit(unit))
+
+
+@release_function(_stated, secret=["base", "distance"])
 def propose_test_release(
     data: Data,
     base: Callable[[Data], Any],
@@ -49,6 +73,7 @@ def propose_test_release(
     base_epsilon: float = 0.0,
     base_delta: float = 0.0,
     adjacency: Adjacency | None = None,
+    unit: str = ROW,
 ) -> Released:
     """Release ``base(data)`` if the data are safely far from every unsafe dataset, else None.
 
@@ -62,16 +87,21 @@ def propose_test_release(
     >>> far.value, far.mechanism
     (1, ApproxDP(epsilon=1.0, delta=1e-06))
     """
-    threshold = pass_threshold(epsilon, delta)
-    base_epsilon = checks.nonnegative("base_epsilon", base_epsilon)
-    base_delta = checks.probability("base_delta", base_delta)
-    if not base_delta < 1:
-        raise InvalidArgument("base_delta", "below 1", base_delta)
-    total = float(epsilon) if base_epsilon == 0 else up(float(epsilon) + base_epsilon)
-    mechanism = mechanisms.ApproxDP(total, max(float(delta), base_delta))
-    away = _checked_distance(distance(data))
-    passed = away + noise.discrete_laplace(1 / Fraction(float(epsilon))) > threshold
-    return Released(base(data) if passed else None, mechanism, "propose-test-release", adjacency)
+    stated = _stated(
+        epsilon=epsilon,
+        delta=delta,
+        base_epsilon=base_epsilon,
+        base_delta=base_delta,
+        adjacency=adjacency,
+        unit=unit,
+    )
+    passed = _passes(distance(data), epsilon, delta)
+    return stated.released(base(data) if passed else None)
+
+
+def _passes(away: object, epsilon: float, delta: float) -> bool:
+    noisy = _checked_distance(away) + noise.discrete_laplace(1 / Fraction(float(epsilon)))
+    return noisy > pass_threshold(epsilon, delta)
 
 
 def _checked_distance(away: object) -> int:
@@ -82,24 +112,32 @@ def _checked_distance(away: object) -> int:
     return int(away)
 
 
-def mode_of_bits(data: object, *, epsilon: float, delta: float, adjacency: Adjacency) -> Released:
+def _bits_stated(*, epsilon: float, delta: float, adjacency: Adjacency, unit: str = ROW) -> Stated:
+    if not isinstance(adjacency, Adjacency):
+        raise InvalidArgument("adjacency", "ADD_REMOVE or REPLACE: it changes the sensitivity", adjacency)
+    same = _stated(epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit)
+    return Stated(same.mechanism, "mode of bits", adjacency, same.unit)
+
+
+@release_function(_bits_stated)
+def mode_of_bits(data: object, *, epsilon: float, delta: float, adjacency: Adjacency, unit: str = ROW) -> Released:
     """The majority bit of a column of bits (0 on a tie) by propose-test-release, or None.
 
     With the margin m = (number of ones) - (number of zeros), the mode is 1 if m >= 1. A record added or
-    removed moves m by 1: the unsafe margins are 0 and 1. A record replaced moves it by 2: they are -1 to 2.
+    removed moves m by at most 1: the unsafe margins are 0 and 1. A record replaced moves it by at most 2: they
+    are -1 to 2. A value that is neither 0 nor 1 is left out.
 
     >>> mode_of_bits([1] * 60 + [0] * 3, epsilon=1.0, delta=1e-6, adjacency=ADD_REMOVE).value
     1
     """
-    if not isinstance(adjacency, Adjacency):
-        raise InvalidArgument("adjacency", "ADD_REMOVE or REPLACE: it changes the sensitivity", adjacency)
-    bits = column.flags("data", data)
-    margin = 2 * int(np.count_nonzero(bits)) - len(bits)
+    stated = _bits_stated(epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit)
+    ones, zeros = column.bits("data", data)
+    margin = ones - zeros
+    passed = _passes(_distance_of_margin(margin, adjacency), epsilon, delta)
+    return stated.released(int(margin >= 1) if passed else None)
+
+
+def _distance_of_margin(margin: int, adjacency: Adjacency) -> int:
     if adjacency is ADD_REMOVE:
-        away = margin - 1 if margin >= 1 else -margin
-    else:
-        away = max(0, (margin - 1) // 2 if margin >= 1 else -margin // 2)
-    released = propose_test_release(
-        margin, lambda m: int(m >= 1), lambda _: away, epsilon=epsilon, delta=delta, adjacency=adjacency
-    )
-    return Released(released.value, released.mechanism, "mode of bits", adjacency)
+        return margin - 1 if margin >= 1 else -margin
+    return max(0, (margin - 1) // 2 if margin >= 1 else -margin // 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -11,16 +12,63 @@ import numpy as np
 
 from dptally import checks, mechanisms, noise
 from dptally.errors import InvalidArgument, InvalidType
+from dptally.law.adjacency import Adjacency
 from dptally.noise import grid as grids
 from dptally.noise import parameters
 from dptally.noise.parameters import Exact
-from dptally.release.released import Released
+from dptally.release.function import Stated, checked_unit, release_function
+from dptally.release.released import ROW, Released
 
 __all__ = ["clip_and_rectify"]
 
 Data = TypeVar("Data")
 
 
+@dataclass(frozen=True, slots=True)
+class _Rectifier:
+    """Clipping and noise as the arguments state them, in grid steps."""
+
+    stated: Stated
+    first: int
+    last: int
+    exponent: int
+    scale: Fraction
+
+
+def _prepared(
+    *,
+    lower: Exact,
+    upper: Exact,
+    head_epsilon: float,
+    mu: float,
+    grid: Exact | None = None,
+    adjacency: Adjacency | None = None,
+    unit: str = ROW,
+) -> _Rectifier:
+    head = checks.positive("head_epsilon", head_epsilon)
+    mechanism = mechanisms.GaussianDP(mu)
+    low, high = parameters.rational("lower", lower), parameters.rational("upper", upper)
+    if not low < high:
+        raise InvalidArgument("lower, upper", "ordered (lower < upper)", (lower, upper))
+    if adjacency is not None and not isinstance(adjacency, Adjacency):
+        raise InvalidArgument(
+            "adjacency", "ADD_REMOVE or REPLACE: that of your statement about the algorithm", adjacency
+        )
+    scale = (high - low) / Fraction(head)
+    step = noise.natural_grid(min(scale, high - low)) if grid is None else grid
+    exponent = parameters.power_of_two("grid", step)
+    first, last = grids.ceil_steps(low, exponent), grids.floor_steps(high, exponent)
+    if not first < last:
+        raise InvalidArgument("grid", "fine enough for two of its points to lie between the bounds", grid)
+    stated = Stated(mechanism, "clip and rectify", adjacency, checked_unit(unit))
+    return _Rectifier(stated, first, last, exponent, (last - first) / Fraction(head))
+
+
+def _stated(**arguments: Any) -> Stated:
+    return _prepared(**arguments).stated
+
+
+@release_function(_stated, secret=["algorithm"])
 def clip_and_rectify(
     algorithm: Callable[[Data], float],
     data: Data,
@@ -30,34 +78,27 @@ def clip_and_rectify(
     head_epsilon: float,
     mu: float,
     grid: Exact | None = None,
+    adjacency: Adjacency | None = None,
+    unit: str = ROW,
 ) -> Released:
     """Run the algorithm, clip its output to [lower, upper], add Laplace noise of scale width / head_epsilon.
 
     If the algorithm is (head_epsilon, mu)-head Gaussian DP (its profile is that of mu-GDP for epsilon <=
-    head_epsilon, the caller's statement), the result is mu-GDP.  [GDPT paper, Thm. 4.4]: clipping, rounding
+    head_epsilon, the caller's statement), the result is mu-GDP.  [Liu et al. 2022, Thm. 4.4]: clipping, rounding
     and noise are post-processing, so the head stays; and whatever the data, the clipped number moves by at
     most the width, so the noise alone makes it head_epsilon-DP and the profile is zero beyond the head. The
     same holds on a grid: the noise is discrete Laplace of scale (width in grid steps) / head_epsilon. An
-    output that is NaN counts as ``lower``.
+    output that is NaN counts as ``lower``. ``adjacency`` is that of the caller's statement, None for both.
 
     >>> clip_and_rectify(sum, [1.0, 2.0], lower=0, upper=8, head_epsilon=10.0, mu=1.0).mechanism
     GaussianDP(mu=1.0)
     """
-    head = checks.positive("head_epsilon", head_epsilon)
-    mechanism = mechanisms.GaussianDP(mu)
-    low, high = parameters.rational("lower", lower), parameters.rational("upper", upper)
-    if not low < high:
-        raise InvalidArgument("lower, upper", "ordered (lower < upper)", (lower, upper))
-    scale = (high - low) / Fraction(head)
-    step = noise.natural_grid(min(scale, high - low)) if grid is None else grid
-    exponent = parameters.power_of_two("grid", step)
-    first, last = grids.ceil_steps(low, exponent), grids.floor_steps(high, exponent)
-    if not first < last:
-        raise InvalidArgument("grid", "fine enough for two of its points to lie between the bounds", grid)
-    steps = _clipped_steps(algorithm(data), first, last, exponent)
-    noisy = steps + noise.discrete_laplace((last - first) / Fraction(head))
-    value = float(grids.from_grid(noisy, exponent))
-    return Released(value, mechanism, "clip and rectify")
+    plan = _prepared(
+        lower=lower, upper=upper, head_epsilon=head_epsilon, mu=mu, grid=grid, adjacency=adjacency, unit=unit
+    )
+    steps = _clipped_steps(algorithm(data), plan.first, plan.last, plan.exponent)
+    noisy = steps + noise.discrete_laplace(plan.scale)
+    return plan.stated.released(float(grids.from_grid(noisy, plan.exponent)))
 
 
 def _clipped_steps(output: Any, first: int, last: int, exponent: int) -> int:
@@ -67,7 +108,9 @@ def _clipped_steps(output: Any, first: int, last: int, exponent: int) -> int:
         raise InvalidType("algorithm", required, type(output).__name__)
     try:
         number = float(output)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:  # an integer beyond every double
+        return last if output > 0 else first
+    except (TypeError, ValueError):
         raise InvalidType("algorithm", required, type(output).__name__) from None
     if math.isnan(number) or number == -math.inf:
         return first

@@ -8,7 +8,9 @@ from typing import Any
 from dptally.law.adjacency import Adjacency
 from dptally.mechanisms import Mechanism
 
-__all__ = ["Released"]
+__all__ = ["ROW", "Released"]
+
+ROW = "row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +18,12 @@ class Released:
     """A published value, and the ``mechanism`` that feeds the accountant and the ledger.
 
     Nothing but ``value`` depends on the data. ``adjacency`` is the one under which the mechanism holds; None
-    where it holds under both.
+    where it holds under both. ``unit`` is what one record of the data was: a ``"row"``, or all that is known
+    of a person (``"person:<column>"``).
     """
 
     value: Any
     mechanism: Mechanism
     query: str
     adjacency: Adjacency | None = None
+    unit: str = ROW

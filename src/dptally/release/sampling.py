@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dptally import mechanisms, noise
-from dptally.errors import InvalidArgument, InvalidType
+from dptally.errors import InvalidType
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms import Mechanism
 from dptally.noise import parameters
@@ -51,8 +51,6 @@ def poisson_sample(data: Any, rate: Exact) -> PoissonSample:
     chance = parameters.double("rate", parameters.probability("rate", rate))
     if isinstance(data, (str, bytes, dict, set)) or not hasattr(data, "__len__"):
         raise InvalidType("data", "a list, an array, a column or a table", type(data).__name__)
-    if len(data) == 0:
-        raise InvalidArgument("data", "a collection with at least one record", "an empty one")
     chosen = noise.bernoulli(chance, len(data))
     if isinstance(data, (list, tuple)):
         return PoissonSample([record for record, inside in zip(data, chosen, strict=True) if inside], chance)

@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass
 from html import escape
 
 import dptally
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.answers.assumptions import stated
 from dptally.errors import Unanswerable
+from dptally.gdp import Measurement, identify, measure, measure_until
 from dptally.interval import Interval
 from dptally.meaning import attacks
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = ["DELTAS", "Card", "card"]
 
@@ -35,7 +36,10 @@ class Card:
     sampling: str
     mechanisms: tuple[tuple[int, str, str], ...]  # count, mechanism, theorem
     epsilons: tuple[tuple[float, Interval], ...]  # delta, certified ends
-    mu: float | None
+    mu: Interval | None  # measured for epsilons up to ``head`` (inf: for every one)
+    head: float
+    left_out: float  # what delta may be beyond the head
+    closed_mu: float | None  # a mu for every epsilon, in closed form
     rho: float | None
     risk: tuple[tuple[float, float], ...]  # false-positive rate, largest true-positive rate
     advantage: float
@@ -56,6 +60,8 @@ class Card:
             {"delta": delta, "lower": _finite(box.lower), "upper": _finite(box.upper), "method": box.method}
             for delta, box in self.epsilons
         ]
+        out["mu"] = None if self.mu is None else {"lower": self.mu.lower, "upper": _finite(self.mu.upper)}
+        out["head"] = _finite(self.head)
         out["risk"] = [{"false_positive_rate": x, "true_positive_rate": y} for x, y in self.risk]
         return out | {"cite": self.cite}
 
@@ -102,7 +108,9 @@ class Card:
             ("adjacency", self.adjacency),
             ("sampling", self.sampling),
         ]
-        stated += [("Gaussian DP", "not in closed form" if self.mu is None else f"mu = {shown_up(self.mu)}")]
+        stated += [("Gaussian DP", self._gaussian())]
+        if self.closed_mu is not None and math.isfinite(self.head):
+            stated += [("Gaussian DP, every epsilon", f"mu = {shown_up(self.closed_mu)} (closed form)")]
         stated += [("zero-concentrated DP", "none known" if self.rho is None else f"rho = {shown_up(self.rho)}")]
         yield "The guarantee", ("", ""), stated
         yield (
@@ -121,6 +129,14 @@ class Card:
             ("times", "mechanism", "theorem"),
             [(str(n), m, t) for n, m, t in self.mechanisms],
         )
+
+    def _gaussian(self) -> str:
+        if self.mu is None or math.isinf(self.mu.upper):
+            return "no mu is known to be enough"
+        mu = f"mu = {shown_up(self.mu.upper)}"
+        if math.isinf(self.head):
+            return mu
+        return f"{mu} for epsilon up to {shown_down(self.head)}; beyond, delta is at most {shown_up(self.left_out, 3)}"
 
     def _lists(self) -> Iterable[tuple[str, Sequence[str]]]:
         yield "Assumptions", self.assumptions
@@ -154,6 +170,7 @@ def card(plan: Mechanism, deltas: Sequence[float] = DELTAS, title: str = "", uni
     explained = plan.explain(deltas[0])
     facts, directions = explained.facts, plan.directions()
     boxes = [facts.epsilon, *(plan.epsilon_interval(delta) for delta in deltas[1:])]
+    measured = _measured(plan, min(deltas))
     said = {one.topic: one.sentence.split(": ", 1)[-1] for one in stated(plan)}
     return Card(
         title=title or "Privacy guarantee",
@@ -163,7 +180,10 @@ def card(plan: Mechanism, deltas: Sequence[float] = DELTAS, title: str = "", uni
         sampling=said.get("sampling", "none"),
         mechanisms=tuple((n, name, theorem) for name, n, theorem in explained.parts),
         epsilons=tuple(zip(deltas, boxes, strict=True)),
-        mu=facts.mu,
+        mu=None if measured is None else measured.mu,
+        head=math.inf if measured is None else measured.head,
+        left_out=0.0 if measured is None else measured.left_out,
+        closed_mu=_closed(plan),
         rho=_rho(plan),
         risk=tuple((x, attacks.true_positive_rate(directions, x)) for x in _RATES),
         advantage=facts.advantage,
@@ -172,6 +192,20 @@ def card(plan: Mechanism, deltas: Sequence[float] = DELTAS, title: str = "", uni
         assumptions=explained.assumptions,
         version=dptally.__version__,
     )
+
+
+def _measured(plan: Mechanism, delta: float) -> Measurement | None:
+    """As ``dptally gdp`` measures it; None where the plan's tail is not known."""
+    try:
+        return measure_until(plan, delta) if delta > 0 else measure(plan, tolerance=1e-4)
+    except Unanswerable:
+        return None
+
+
+def _closed(plan: Mechanism) -> float | None:
+    """A mu for every epsilon, from closed forms."""
+    found = identify(plan).enough
+    return found if math.isfinite(found) else None
 
 
 def _rho(plan: Mechanism) -> float | None:

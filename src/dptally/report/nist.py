@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from dptally import checks
-from dptally.accounting.decimals import shown_up
 from dptally.errors import InvalidArgument
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_up
 from dptally.report.card import Card, card
 
 __all__ = ["Checklist", "Line", "nist"]

@@ -160,8 +160,9 @@ def _with_lower(box: Interval, twin: Interval) -> Interval:
 def _delta_of(composition: Composition, epsilon: float, floor: float, made: _Made) -> Interval:
     """Bounds of delta of these laws; an answer below ``floor`` need not be sharp."""
     if not composition.determined:
-        answer = renyi.delta([composition], epsilon)
-        return Interval(0.0, min(1.0, float(answer)), f"Renyi, upper bound only ({answer.theorem})")
+        answer, firm = renyi.delta([composition], epsilon), composition.dominating()
+        known = Interval(0.0, min(1.0, float(answer)), f"Renyi, upper bound only ({answer.theorem})")
+        return known if firm is None else _tighter(known, _delta(firm, epsilon, floor, []))
     mass = composition.infinity_mass_interval
     plan = Plan(composition, max(0.0, floor - mass.upper))
     trail: Trail = []
@@ -184,8 +185,9 @@ def _epsilon_of(composition: Composition, delta: float, floor: float) -> Interva
     if delta >= 1:
         return Interval(0.0, 0.0, "no delta exceeds one")
     if not composition.determined:
-        answer = renyi.epsilon([composition], delta)
-        return Interval(0.0, float(answer), f"Renyi, upper bound only ({answer.theorem})")
+        answer, firm = renyi.epsilon([composition], delta), composition.dominating()
+        known = Interval(0.0, float(answer), f"Renyi, upper bound only ({answer.theorem})")
+        return known if firm is None else _tighter(known, _epsilon(firm, delta, floor))
     plan = Plan(composition, floor)
     mass = plan.infinity_mass
     if delta < mass.lower:
@@ -208,6 +210,11 @@ def _remaining(delta: float, mass: Interval) -> LogTarget:
         log_interval(most)[1] if most > 0 else -math.inf,
         delta,
     )
+
+
+def _tighter(one: Interval, other: Interval) -> Interval:
+    """Two upper bounds of a guarantee that fixes no pair: the smaller counts, and neither has a lower end."""
+    return one if one.upper <= other.upper else Interval(0.0, other.upper, f"{other.method}, upper bound only")
 
 
 def _method(trail: Trail) -> str:

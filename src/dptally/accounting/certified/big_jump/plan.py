@@ -253,11 +253,11 @@ class _Plan:
 
     def _top(self) -> Edge | None:
         """The edge beyond which a loss decides alone, whatever the others are, or nearly so; None where the others are
-        unbounded, or have less than all of their mass at finite losses: P and Q of such a loss would not be what they
-        are by itself.
+        unbounded, or have less than all of their mass, under P or under Q, at finite losses: P and Q of such a loss
+        would not be what they are by itself.
         """
         least = self.rest.least
-        if not math.isfinite(least) or any(law.infinity_mass > 0 for law, _ in self.composition.parts):
+        if not math.isfinite(least) or not all(law.has_all_mass for law, _ in self.composition.parts):
             return None
         rho = max(_FAR_RHO, self._rho() + 10.0)
         lost = [-law.infimum for law, _ in self.composition.parts if math.isfinite(law.infimum)]

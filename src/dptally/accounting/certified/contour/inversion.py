@@ -61,29 +61,38 @@ class Aliasing:
         period = 2 * math.pi / step
         gap = tilts.theta - theta
         gain = tilts.moment + tilts.error - log_least
+        size = np.abs(tilts.moment) + tilts.error + abs(log_least)
         right, left = gap > 0, gap < 0
         sides = []
-        for gaps, gains in (
-            (gap[right], gain[right]),
-            (np.append(-gap[left], theta), np.append(gain[left], -log_least)),
+        for gaps, gains, sizes in (
+            (gap[right], gain[right], size[right]),
+            (np.append(-gap[left], theta), np.append(gain[left], -log_least), np.append(size[left], abs(log_least))),
         ):
             fall = gaps * period
-            sides.append((gaps, gains - fall - np.log(-np.expm1(-fall))))
+            series = np.log(-np.expm1(-fall))
+            # the gains are sums of three numbers each; gap, period and product are rounded once or twice
+            rounding = 8 * EPS * (sizes + fall + np.abs(series))
+            sides.append((gaps, gains - fall - series + rounding))
         return cls(*sides)
 
     def bound(self, epsilon: float) -> float:
         if not self.above[0].size:
             return math.inf
-        right = float((self.above[1] - epsilon * self.above[0]).min())
-        left = float((self.below[1] + epsilon * self.below[0]).min())
-        return math.exp(min(700.0, right)) + math.exp(min(700.0, left))
+        right = float(_exponent(self.above[1], -epsilon * self.above[0]).min())
+        left = float(_exponent(self.below[1], epsilon * self.below[0]).min())
+        return (math.exp(min(700.0, right)) + math.exp(min(700.0, left))) * (1 + 16 * EPS)
 
     def bound_many(self, epsilon: Floats) -> Floats:
         if not self.above[0].size:
             return np.full(epsilon.shape, np.inf)
-        right = (self.above[1] - np.multiply.outer(epsilon, self.above[0])).min(axis=1)
-        left = (self.below[1] + np.multiply.outer(epsilon, self.below[0])).min(axis=1)
-        return np.asarray(np.exp(np.minimum(700.0, right)) + np.exp(np.minimum(700.0, left)))
+        right = _exponent(self.above[1], np.multiply.outer(-epsilon, self.above[0])).min(axis=1)
+        left = _exponent(self.below[1], np.multiply.outer(epsilon, self.below[0])).min(axis=1)
+        return np.asarray((np.exp(np.minimum(700.0, right)) + np.exp(np.minimum(700.0, left))) * (1 + 16 * EPS))
+
+
+def _exponent(start: Floats, move: Floats) -> Floats:
+    """start + move, rounded up: two roundings of the product, one of the sum."""
+    return np.asarray(start + move + 4 * EPS * (np.abs(start) + np.abs(move)))
 
 
 @dataclass(frozen=True, slots=True)

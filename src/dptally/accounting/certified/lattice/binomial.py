@@ -29,7 +29,7 @@ from dptally.numerics.special import gammaln
 __all__ = ["epsilon", "log_delta", "two_valued"]
 
 _MOST = 1 << 22
-_ATOM = 8 * EPS  # relative error allowed to a stated probability
+_ATOM = 8 * EPS  # relative error of a stated probability or loss that is allowed to every law
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class TwoValued:
     missing: float  # mass at infinity of one copy
     doubt: float  # what below + above + missing lacks or exceeds 1 by
     count: int
+    atom_error: float = _ATOM  # relative error of the stated numbers
 
     @property
     def share(self) -> float:
@@ -54,7 +55,7 @@ class TwoValued:
     @property
     def position_error(self) -> float:
         """Rounding of a position, and n times that of a stated loss."""
-        return 16 * EPS * self.count * max(abs(self.low), abs(self.high))
+        return (8 * EPS + self.atom_error) * self.count * max(abs(self.low), abs(self.high))
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Certified bounds of log delta: the sum at eps moved either way by the error of the positions."""
@@ -103,11 +104,11 @@ class TwoValued:
         total = 0.0
         if high < n:
             ratio = (n - high - 1) / (high + 2) * p / (1 - p)
-            log_next = float(self._log_pmf(np.array([high + 1.0]))[0][0])
+            log_next = sum(float(part[0]) for part in self._log_pmf(np.array([high + 1.0])))  # rounded up
             total += math.exp(min(0.0, log_next - top)) / (1 - ratio) if ratio < 1 else math.inf
         if low > first:
             ratio = (low - 1) / (n - low + 2) * (1 - p) / p
-            log_next = float(self._log_pmf(np.array([low - 1.0]))[0][0])
+            log_next = sum(float(part[0]) for part in self._log_pmf(np.array([low - 1.0])))
             total += math.exp(min(0.0, log_next - top)) / (1 - ratio) if ratio < 1 else math.inf
         return total
 
@@ -133,12 +134,12 @@ class TwoValued:
         edge = np.where(k > 0, n * math.log(p), n * math.log(q))
         value = np.where(inner, body, edge)
         # d log pmf / d log p = (k - n p) / q: relative error of p times that; deviances to 64 units; p is
-        # within 2 _ATOM
-        lean = np.abs(k - n * p) / min(p, q) * (2 * _ATOM)
+        # within twice the error of an atom
+        lean = np.abs(k - n * p) / min(p, q) * (2 * self.atom_error)
         step = EPS * (64 + 64 * (np.abs(one) + np.abs(two)) + 8 * np.abs(value)) + lean
         # the rounding of n p inside the deviance: d/dx of x D(k/x) is 1 - k/x
         step = step + 4 * EPS * (np.abs(a - n * p) + np.abs(b - n * q))
-        return value, np.where(inner, step, EPS * 16 * np.abs(edge) + n * 2 * _ATOM + 16 * EPS)
+        return value, np.where(inner, step, EPS * 16 * np.abs(edge) + n * 2 * self.atom_error + 16 * EPS)
 
 
 def _deviance(u: Floats, excess: Floats, mean: float) -> Floats:
@@ -178,7 +179,9 @@ def two_valued(composition: Composition) -> TwoValued | None:
     doubt = abs(math.fsum((1.0, -law.infinity_mass, -atoms[0][1], -atoms[1][1])))
     if doubt > 4 * EPS:
         return None
-    found = TwoValued(atoms[0][0], atoms[1][0], atoms[0][1], atoms[1][1], law.infinity_mass, doubt, count)
+    found = TwoValued(
+        atoms[0][0], atoms[1][0], atoms[0][1], atoms[1][1], law.infinity_mass, doubt, count, max(_ATOM, law.atom_error)
+    )
     room = 20.0 * math.sqrt(count * found.share * (1 - found.share)) + 120.0
     return found if room <= _MOST else None
 

@@ -288,7 +288,7 @@ def _bracket(
         smallest = step
     points = _grouped(
         [
-            (point_spread(row.positions, row.masses, row.origin(step)[0], step), row.count)
+            (point_spread(row.positions, row.masses, row.origin(step)[0], step, row.law.atom_error), row.count)
             for row in rows
             if row.discrete
         ]
@@ -303,7 +303,7 @@ def _bracket(
         table = Table.of(row.law, offset, step, cells)
         uppers.append((upper_spread(table), row.count))
         if row.periodic and row.positions[-1] > row.last - 0.5 * step:  # listed as far as it matters
-            below: Spread | None = point_spread(row.positions, row.masses, offset, step)
+            below: Spread | None = point_spread(row.positions, row.masses, offset, step, row.law.atom_error)
         else:
             below = lower_spread(table.from_node(before), trimmed=row.trimmed) or lower_spread(table, trimmed=True)
         lowers = None if below is None or lowers is None else [*lowers, (below, row.count)]

@@ -109,6 +109,7 @@ class Term:
     error: float
     slack: float
     size: int  # nodes of the transform
+    cut: float  # what the end of the window adds to ``error``: this times exp(-theta (end - eps))
     values: Floats | None  # the tilted masses themselves, each within ``value_error``, where they were asked for
     value_error: float
 
@@ -127,7 +128,12 @@ class Term:
         weights = np.exp(-d * d / (2 * variance) - pull * d)
         near = float((self.values[index - self.start] * weights).sum()) + self.value_error * float(weights.sum())
         far = math.exp(pull * reach - reach * reach / (2 * variance))  # beyond the reach, all of the mass
-        return scale + math.log(max(near, 0.0) + far + self.error * math.exp(most)) + self.slack + 1e-9
+        error = self._error(self.start + len(self.values) - 1 - last)
+        return scale + math.log(max(near, 0.0) + far + error * math.exp(most)) + self.slack + 1e-9
+
+    def _error(self, nodes: int) -> float:
+        """The absolute error where that many nodes lie between eps and the end of the window."""
+        return self.error + self.cut * math.exp(-self.theta * self.step * nodes)
 
     def bounds(self, epsilon: float) -> tuple[float, float, float]:
         """(G lower, G upper, log scale): delta lies between exp(log scale) times the two; wide outside the
@@ -145,9 +151,10 @@ class Term:
             + part * math.exp(-self.theta * self.step) * float(self.node_values[i + 1])
         )
         rounding = self.slack + EPS * (16 + 4 * self.theta * self.step)
+        error = self._error(len(self.node_values) - 2 - i)
         low, high = (
-            value * (1 - math.copysign(rounding, value)) - self.error,
-            value * (1 + rounding) + self.error,
+            value * (1 - math.copysign(rounding, value)) - error,
+            value * (1 + rounding) + error,
         )
         if math.isnan(value):
             return 0.0, peak * (1 + self.slack), scale
@@ -194,8 +201,7 @@ def convolve(
     values = np.fft.irfft(total.value, size)
     values = np.roll(values, -(start % size))
     peak = math.exp(log_payoff_peak(theta))
-    room = max(step * (start + size - 1) - epsilon[1], 0.0)
-    forward = _payoff_weighted(total.error, size, step, theta, room)
+    forward, cut = _payoff_weighted(total.error, size, step, theta)
     backward = gamma * _backward(total.value, values, size, step, theta, peak)
     # the profile is wanted from the smallest eps on: what lies further left has no part in it
     skip = min(max(math.floor(epsilon[0] / step) - 2 - start, 0), size - 2)
@@ -220,6 +226,7 @@ def convolve(
         error * (1 + 1e-9),
         slack,
         size,
+        cut * (1 + 1e-9),
         values[skip:] if keep else None,
         alone,
     )
@@ -437,9 +444,9 @@ def _good_size(n: int) -> int:
 # -- errors of the transforms, as seen by the payoff -----------------------------------------------------
 
 
-def _payoff_weighted(error: Floats, size: int, step: float, theta: float, room: float) -> float:
-    """(1/N) sum of error_k |payoff transform_k| over all N frequencies, for any eps at least ``room`` before
-    the end.
+def _payoff_weighted(error: Floats, size: int, step: float, theta: float) -> tuple[float, float]:
+    """(1/N) sum of error_k |payoff transform_k| over all N frequencies: that of the whole line, and what times
+    exp(-theta room) the end of the window adds, ``room`` beyond eps.
 
     For psi_i = exp(-theta d_i)(1 - exp(-d_i)), d_i = x_i - eps > 0, over all nodes to the right, |transform|
     <= step/|b| (1/|a| + 1) with a = 1 - exp(-(theta - iu) step), b the same with theta + 1; what lies beyond
@@ -448,8 +455,8 @@ def _payoff_weighted(error: Floats, size: int, step: float, theta: float, room: 
     half = np.sin(np.pi * np.arange(len(error)) / size)
     first = np.hypot(-math.expm1(-theta * step), 2 * math.exp(-0.5 * theta * step) * half)
     second = np.hypot(-math.expm1(-(theta + 1) * step), 2 * math.exp(-0.5 * (theta + 1) * step) * half)
-    kernel = step / second * (1 / first + 1) + math.exp(-theta * room) * (1 / first + 1 / second)
-    return 2 * float((error * kernel).sum()) / size
+    kernels = step / second * (1 / first + 1), 1 / first + 1 / second
+    return 2 * float((error * kernels[0]).sum()) / size, 2 * float((error * kernels[1]).sum()) / size
 
 
 def _backward(transform: Complexes, values: Floats, size: int, step: float, theta: float, peak: float) -> float:

@@ -37,8 +37,7 @@ __all__ = [
     "upper_spread",
 ]
 
-ATOM_ERROR = 64 * EPS  # relative error allowed to the probability of a stated point mass
-POSITION_ERROR = 64 * EPS  # relative error allowed to its position
+ATOM_ERROR = 64 * EPS  # relative error allowed to the probability of a stated point mass, and to its position
 BLOCK = 256  # suffix sums run over blocks of this length
 SUBCELLS = 2  # profile values per cell that the lower measure looks at
 
@@ -105,11 +104,12 @@ def suffix_sums(values: Floats, rate: float) -> Floats:
 def suffix_error(n: int, rate: float = 0.0) -> float:
     """Relative error of :func:`suffix_sums` for nonnegative values (section 3).
 
-    One rounding per addition, and per weight exp(-rate k) the rounding of its exponent: rate * block twice
-    inside a block, rate * n over all carries.
+    One rounding per addition; per weight exp(-rate k) 4 ulps of its own and the rounding of its exponent. Inside a
+    block that is block additions, two weights and 2 rate block; a carry costs an addition, a product and a weight
+    for each block that it passes, 5 ulps, and rate n over all of them; the last weight is within what is spare.
     """
     block = BLOCK if rate * BLOCK <= 250 else max(1, int(250 / rate))
-    return EPS * (block + 2 * n / block + 16 + 2 * rate * block + rate * n)
+    return EPS * (block + 6 * n / block + 24 + 2 * rate * block + rate * n)
 
 
 def profile_at_nodes(masses: Floats, step: float, tilt: float) -> Floats:
@@ -129,7 +129,9 @@ def profile_error(n: int, step: float, tilt: float) -> float:
     return suffix_error(n, (1 + tilt) * step) + suffix_error(n, tilt * step) + 8 * EPS
 
 
-def point_spread(positions: Floats, masses: Floats, offset: float, step: float) -> Spread:
+def point_spread(
+    positions: Floats, masses: Floats, offset: float, step: float, atom_error: float = ATOM_ERROR
+) -> Spread:
     """Point masses, each on its node (to within ``shift``) or divided between two nodes so that E[exp(-L)]
     stays.
 
@@ -146,13 +148,13 @@ def point_spread(positions: Floats, masses: Floats, offset: float, step: float) 
     out = np.zeros(int(index.max()) + 2)
     np.add.at(out, index, masses * (1 - share))
     np.add.at(out, index + 1, masses * share)
-    shift = 2 * float(np.max(np.where(between, 0.0, gap))) + POSITION_ERROR * float(
-        np.max(np.abs(positions)) + abs(offset)
-    )
+    shift = 2 * float(np.max(np.where(between, 0.0, gap))) + atom_error * float(np.max(np.abs(positions)) + abs(offset))
     # the shares are as uncertain as the distances: that is a shift of the point mass, which is covered
     # already
+    shift += 16 * EPS * step
     blur = math.pi / 8 * step * step if between.any() else 0.0
-    error = ATOM_ERROR + EPS * (16 + 4 * float(np.max(np.abs(np.log(masses[masses > 0])))))
+    met = 2 * int(np.bincount(index).max())  # masses added on one node
+    error = atom_error + EPS * (16 + met + 4 * float(np.max(np.abs(np.log(masses[masses > 0])))))
     return Spread(offset, step, out, shift=shift, mass_error=error, blur=blur)
 
 
@@ -202,8 +204,8 @@ class Table:
             k = round((loss - offset) / (step / SUBCELLS))
             gap = abs(offset + (step / SUBCELLS) * k - loss)
             if 0 <= k <= cells * SUBCELLS and gap <= 1e-9 * step:
-                shift = max(shift, 2 * gap + POSITION_ERROR * abs(loss))
-                bends.append((k, mass * (1 - ATOM_ERROR)))
+                shift = max(shift, 2 * gap + law.atom_error * abs(loss))
+                bends.append((k, mass * (1 - law.atom_error)))
         for k, _ in bends:  # dC/dx >= -e^x: room for the mass to lie anywhere within ``shift`` of its node
             if lower[k] > -math.inf:
                 lower[k] += math.log1p(-min(0.5, 4 * shift * math.exp(points[k] - lower[k])))
@@ -462,8 +464,8 @@ class _Cells:
         left = low[:, 2 : m + 2] - fall_right * width
         right = low[:, 1 : m + 1] + fall_left * width
         # a rounding of each operand, downwards; a line that is lower still is valid too
-        left -= 16 * EPS * (low[:, 2 : m + 2] + np.abs(fall_right) * width)
-        right -= 16 * EPS * (low[:, 1 : m + 1] + up[:, :m])
+        left -= 32 * EPS * (low[:, 2 : m + 2] + np.abs(fall_right) * width)
+        right -= 32 * EPS * (low[:, 1 : m + 1] + up[:, :m])
         steep = table.upper[index[:, 0]] - ref[:, 0] > 700  # where up was cut off to stay finite
         right[steep, 0] = -1e300
         if before > 700:

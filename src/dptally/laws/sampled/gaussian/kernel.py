@@ -16,21 +16,19 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.laws.sampled.pair import mixture
+from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import expit, ndtr
-
-Floats = NDArray[np.float64]
 
 __all__ = ["SampledGaussianNodes"]
 
 _CELL = 0.25  # width of the coarse cells on which bounds (not values) are computed
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _MAX_NODES = 20_000
-_HIGHEST = 4.0  # how far a contour is moved at the most
+_HIGHEST = 4.0  # how far a contour is moved at most
 _ANGLES = (0.01, 0.03, 0.08, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
 _HEIGHTS = (0.5, 1.0, 2.0, 3.0, 4.5, 6.0)
 _LINES = np.array([0.03, 0.1, 0.25, 0.5, 1.0, 1.6, 2.2, 2.8])  # where contours may lie, in units of the scale
@@ -108,7 +106,7 @@ class SampledGaussianNodes:
         log_defect = (0.5 * a - 2 * math.pi / h) * a
         if not self.remove:
             log_defect = log_defect - np.multiply.outer(theta, np.log(np.cos((0.5 / self.scale) * a)))
-        defect = np.exp(np.minimum(log_defect.min(axis=-1), 0.0))
+        defect = strip_defect(log_defect.min(axis=-1))
         longest = max(abs(float(loss[0])), abs(float(loss[-1])))  # the loss is monotone in t
         furthest = max(float(t[0]) ** 2, float(t[-1]) ** 2)
         sloppy = 2 * math.sqrt(furthest) / self.scale + 2 / self.scale**2 - 2 * math.log(self.rate)  # of w: loss_error
@@ -122,10 +120,9 @@ class SampledGaussianNodes:
 
         Relative to M(zeta) >= 1 (Jensen: E A = 1 and zeta is outside (0, 1)). Also outside of which phi(t) itself is.
         Remove: A <= 1 left of 1/(2s), so the left tail is below Phi(left). On the right A <= e^w (q + (1-q)
-        e^{-w(R)}), so
-        the tail is below (q + (1-q)e^{-w(R)})^zeta e^{(zeta^2 - zeta)/(2 s^2)} times a normal tail about zeta/s.
-        Add: A >= 1 - q and A >= q e^w bound the left tail by (1-q)^-theta Phi(left) and by
-        q^-theta e^{theta (theta+1)/(2 s^2)} Phi(left + theta/s); A >= 1 right of 1/(2s).
+        e^{-w(R)}), so the tail is below (q + (1-q)e^{-w(R)})^zeta e^{(zeta^2 - zeta)/(2 s^2)} times a normal tail
+        about zeta/s. Add: A >= 1 - q and A >= q e^w bound the left tail by (1-q)^-theta Phi(left) and by q^-theta
+        e^{theta (theta+1)/(2 s^2)} Phi(left + theta/s); A >= 1 right of 1/(2s).
         """
         q, s = self.rate, self.scale
         plain = math.sqrt(2 * -log_tolerance)
@@ -171,7 +168,9 @@ class SampledGaussianNodes:
         raw = np.exp(exponent - top)
         total = float(raw.sum())
         weights = raw / total
-        log_moment, moment_error = self._log_moment(t, step, loss, zeta, exponent, top, total, weight_error, loss_error)
+        log_moment, moment_error = self._log_moment(
+            t, step, loss, theta, exponent, top, total, weight_error, loss_error
+        )
         # the step was chosen relative to exp(log_mass): what that exceeds M by, the tolerance is missed by
         missed = max(0.0, log_mass - log_moment + 1e-6)
         defect = 2.2 * math.exp(log_tolerance + missed)  # numerator and denominator, integral error
@@ -244,24 +243,23 @@ class SampledGaussianNodes:
         t: Floats,
         step: float,
         loss: Floats,
-        zeta: float,
+        theta: float,
         exponent: Floats,
         top: float,
         total: float,
         weight_error: Floats,
         loss_error: Floats,
     ) -> tuple[float, float]:
-        """K and its rounding error; by expm1 where K is small, so that the error is relative to E|zeta log A|, not to
-        1.
+        """K and its rounding error; by expm1 where K is small, so that the error is relative to E|theta L|, not to
+        1. There theta itself is the tilt: (1 + theta) - 1 would be another one.
         """
         n = len(t)
         k = top + math.log(total * step) - _HALF_LOG_TAU
         if not abs(k) < 0.5:
             weights = np.exp(exponent - top) / total
             return k, float(np.dot(weights, weight_error)) * 1.01 + (n + 8) * EPS + 4 * EPS * (abs(k) + abs(top))
-        tilt = (
-            zeta - 1.0 if self.remove else zeta
-        )  # E_P[e^{theta L}] - 1 = E_P[expm1(theta L)], and E_P[1] = 1 in both directions
+        # E_P[e^{theta L}] - 1 = E_P[expm1(theta L)], and E_P[1] = 1 in both directions
+        tilt = theta if self.remove else -theta
         base, lifted = weighted_expm1(
             math.log(step) - 0.5 * t * t - _HALF_LOG_TAU + (loss if self.remove else 0.0), tilt * loss
         )
@@ -357,6 +355,13 @@ class SampledGaussianNodes:
 def _points(left: float, right: float, step: float) -> Floats:
     """Multiples of the step that cover [left, right]."""
     return np.asarray(step * np.arange(math.floor(left / step), math.ceil(right / step) + 1), dtype=np.float64)
+
+
+def strip_defect(log_defect: Floats) -> Floats:
+    """What 2.2 times of bounds the error of K, from a bound of half the relative error of M: |log(1 - 2d)| <= 2.2 d for
+    d <= e^-3; beyond, the strip proves nothing and the error is infinite.
+    """
+    return np.where(log_defect < -3.0, np.exp(np.minimum(log_defect, 0.0)), np.inf)
 
 
 def weighted_expm1(log_weight: Floats, x: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,1 @@
+"""Random allocation: each record is used in one step of every epoch, chosen uniformly (balls and bins)."""

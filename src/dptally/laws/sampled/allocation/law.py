@@ -1,0 +1,67 @@
+"""One epoch of random allocation with Gaussian steps (balls and bins), one law for each direction."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from dptally.checks import Floats
+from dptally.law.adjacency import Direction
+from dptally.laws.by_profile import ProfileLaw
+from dptally.laws.sampled.allocation.gaussian import GaussianSum
+from dptally.numerics.rounding import EPS
+
+__all__ = ["ALLOCATION_THEOREM", "AllocationLaw"]
+
+ALLOCATION_THEOREM = (
+    "Feldman, Shenfeld 2025, Privacy amplification by random allocation (arXiv 2502.08202); Chua et al. 2025 "
+    "(arXiv 2412.16802); proof in dptally docs/batching.md"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationLaw(ProfileLaw):
+    """R = S/t, S the sum of t independent ratios exp(m x - m^2/2): REMOVE is the pair (R Q, Q), ADD its reverse.
+
+    REMOVE: H_a = E(S/t - a)+;   ADD: H_a = a E(1/a - S/t)+.   ``shift`` m = sensitivity / sigma; ``steps`` t >= 2.
+    """
+
+    shift: float
+    steps: int
+    side: Direction
+    sharp: bool = True  # False: large ratios are bounded, not computed
+    theorem: ClassVar[str] = ALLOCATION_THEOREM
+
+    def reverse(self) -> AllocationLaw:
+        return replace(self, side=Direction.ADD if self.side is Direction.REMOVE else Direction.REMOVE)
+
+    @property
+    def supremum(self) -> float:
+        return math.inf
+
+    @property
+    def infimum(self) -> float:
+        return -math.inf
+
+    def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
+        """log E|S/t - a| on the side of a away from one; ADD: a times the same at 1/a."""
+        t, total = float(self.steps), GaussianSum(self.shift, self.steps, self.sharp)
+        at = loss if self.side is Direction.REMOVE else -loss  # log of the ratio S/t at the kink
+        with np.errstate(over="ignore"):
+            b = t * np.exp(np.clip(at, -700.0, 690.0))
+        low, high, rate = np.full((3, len(loss)), -np.inf)
+        above = at >= 0
+        for which, bounds in ((above, total.log_above), (~above, total.log_below)):
+            if which.any():
+                low[which], high[which], rate[which] = bounds(b[which])
+        outside = np.abs(at) > 690.0
+        low = np.where(outside, -np.inf, low)
+        shift = -math.log(t) + (0.0 if self.side is Direction.REMOVE else loss)
+        slack = 8 * EPS * (2 + math.log(t) + np.abs(loss))
+        # d log E(S - b)+ / d log b = -b P / E; below, +b P / E
+        steep = np.where(above, rate * b, -rate * b)
+        rates = steep if self.side is Direction.REMOVE else -steep - 1.0
+        return low + shift - slack, high + shift + slack, rates

@@ -1,0 +1,276 @@
+"""A lock beside a SQLite file that no stray ``close`` can drop.
+
+SQLite guards its files with POSIX locks, and these belong to a process and a file: when *any* descriptor of
+the file is closed in the process (``shutil.copy``, a checksum, a backup tool) all of them are dropped, without
+a word. So this ledger does not rest on them:
+
+- every open, write, checkpoint and close holds the first byte of the side file ``<file>-lock``;
+- every read shares its second byte, which a checkpoint needs for itself (it skips its turn if it cannot);
+- while a process has the ledger open it holds *pins*: shared locks on the bytes by which SQLite finds out
+  whether it is the last user. So nobody deletes the write-ahead log, or makes its index anew, under another.
+
+All three are locks of an open file description (F_OFD_SETLK), which only its own close ends. Where the system
+has none (outside Linux) the side file is locked by ``flock`` and the rest is left to SQLite.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dptally.errors import LedgerUnavailable
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover  (Windows: its locks belong to a handle, and a file in use stays)
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["Guard", "guard_of"]
+
+_OFD = sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
+_WRITE, _READ = 0, 1  # bytes of the side file
+_SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510  # of the database: held shared by every SQLite connection
+_DEAD_MAN = 128  # of the -shm file: held shared by every process that maps it
+
+
+class Guard:
+    """The side file of one database, as one process uses it. Writers and readers are counted by thread."""
+
+    def __init__(self, database: str) -> None:
+        self.database = database
+        self.path = f"{database}-lock"
+        self.connections = 0  # of this process, open
+        self.inherited = False  # they came with a fork
+        self._begin()
+
+    def _begin(self) -> None:
+        """The state of a process that holds nothing."""
+        self.pid = os.getpid()
+        self._mutex = threading.RLock()  # one writer of this process at a time
+        self._depth = 0
+        self._count = threading.Lock()
+        self._readers = 0
+        self._writing: int | None = None
+        self._reading: int | None = None
+        self._pins: list[int] = []
+        self.files: tuple[tuple[int, int] | None, ...] = ()
+
+    def after_fork(self) -> None:
+        """In a child: what was inherited belongs to the parent. Closing these descriptors drops no lock of
+        the parent, as it still has them open; locking them would share the parent's locks.
+        """
+        self.inherited = self.connections > 0
+        for descriptor in (self._writing, self._reading, *self._pins):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._begin()
+
+    # -- the side file ---------------------------------------------------------------------------------------
+
+    @contextmanager
+    def writing(self, timeout: float) -> Iterator[None]:
+        """Alone among all who open, write, checkpoint or close. Reentrant."""
+        if not self._mutex.acquire(timeout=timeout):
+            raise _locked()
+        try:
+            if self._depth == 0:
+                self._writing = self._taken(self._writing, _WRITE, timeout)
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if self._depth == 0 and self._writing is not None:
+                    _lock(self._writing, _WRITE, None)
+        finally:
+            self._mutex.release()
+
+    @contextmanager
+    def reading(self, timeout: float) -> Iterator[None]:
+        """No checkpoint moves pages while this lasts; writers go on."""
+        if not _OFD:  # pragma: no cover
+            yield
+            return
+        with self._count:
+            if self._readers == 0:
+                self._reading = self._taken(self._reading, _READ, timeout, shared=True)
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._count:
+                self._readers -= 1
+                if self._readers == 0 and self._reading is not None:
+                    _lock(self._reading, _READ, None)
+
+    @contextmanager
+    def without_readers(self) -> Iterator[bool]:
+        """Whether no reader is there, in this process or another; none may begin while this lasts."""
+        if not _OFD:  # pragma: no cover
+            yield True
+            return
+        with self._count:
+            if self._readers:
+                yield False
+                return
+            self._reading = self._opened(self._reading)
+            if self._reading is None or not _lock(self._reading, _READ, exclusive=True):
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                _lock(self._reading, _READ, None)
+
+    def _taken(self, descriptor: int | None, byte: int, timeout: float, shared: bool = False) -> int | None:
+        deadline = time.monotonic() + timeout
+        pause = 0.0002
+        while True:
+            descriptor = self._opened(descriptor)
+            if descriptor is None or _lock(descriptor, byte, exclusive=not shared):
+                if descriptor is None or _names(self.path, descriptor):
+                    return descriptor
+                _lock(descriptor, byte, None)  # the side file was replaced while we waited
+                continue
+            if time.monotonic() > deadline:
+                raise _locked()
+            time.sleep(random.uniform(pause / 2, pause))
+            pause = min(pause * 1.5, 0.005)
+
+    def _opened(self, descriptor: int | None) -> int | None:
+        """A descriptor of the side file that is there now; None where it can neither be made nor opened."""
+        if fcntl is None:  # pragma: no cover
+            return None
+        if descriptor is not None:
+            if _names(self.path, descriptor):
+                return descriptor
+            os.close(descriptor)
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _mode(self.database))
+        except OSError as error:
+            if os.access(self.database, os.W_OK) and os.path.exists(self.database):
+                raise LedgerUnavailable(
+                    f"the side file {self.path!r} that guards the ledger cannot be opened ({error.strerror})"
+                ) from None
+            return None  # a reader of a file that it may not write cannot harm it
+
+    # -- pins ------------------------------------------------------------------------------------------------
+
+    def pin(self) -> None:
+        """Called while writing, when SQLite has the files open: nobody takes them away from now on."""
+        if self._pins or not _OFD:
+            self.files = self.files or self.present()
+            return
+        for path, first, size in (
+            (self.database, _SHARED_FIRST, _SHARED_SIZE),
+            (f"{self.database}-shm", _DEAD_MAN, 1),
+        ):
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue  # a read-only file without a log has nothing to pin
+            self._pins.append(descriptor)
+            if not _set(descriptor, fcntl.F_RDLCK, first, size):  # pragma: no cover  (only a foreign program could)
+                raise _locked()
+        self.files = self.present()
+
+    def unpin(self) -> None:
+        """Before the last connection of this process is closed, which may now tidy up if it is the last of
+        all. The descriptors are closed after it: see :meth:`forget`.
+        """
+        for descriptor in self._pins if _OFD else ():
+            _set(descriptor, fcntl.F_UNLCK, 0, 0)
+
+    def forget(self) -> None:
+        while self._pins:
+            os.close(self._pins.pop())
+        self.files = ()
+
+    def present(self) -> tuple[tuple[int, int] | None, ...]:
+        """Which files stand at the paths of the database, its log, and the log's index."""
+        return tuple(_identity(f"{self.database}{suffix}") for suffix in ("", "-wal", "-shm"))
+
+    def check(self) -> None:
+        """The files must be those that were opened: what is written to a removed file is lost."""
+        if self.files and self.present() != self.files:
+            raise LedgerUnavailable(
+                f"the file {self.database!r}, or its -wal or -shm, was removed or replaced while the ledger was open; "
+                "nothing was debited. Put it back and open the ledger again, with a head that was kept"
+            )
+
+
+_guards: dict[str, Guard] = {}
+_guards_mutex = threading.Lock()
+
+
+def guard_of(path: Path) -> Guard:
+    """The guard of a file: one for each file and process, however often it is opened."""
+    name = os.path.realpath(path)
+    with _guards_mutex:
+        if name not in _guards:
+            _guards[name] = Guard(name)
+        return _guards[name]
+
+
+def guards() -> list[Guard]:
+    return list(_guards.values())
+
+
+def forget_mutex() -> None:
+    """In a child: another thread of the parent may have held it."""
+    global _guards_mutex
+    _guards_mutex = threading.Lock()
+
+
+def _lock(descriptor: int, byte: int, exclusive: bool | None) -> bool:
+    """Lock a byte of the side file, or unlock it (None); whether that was possible at once."""
+    if _OFD:
+        kind = fcntl.F_UNLCK if exclusive is None else fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK
+        return _set(descriptor, kind, byte, 1)
+    if fcntl is not None:  # pragma: no cover
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_UN if exclusive is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+    return True  # pragma: no cover
+
+
+def _set(descriptor: int, kind: int, first: int, size: int) -> bool:
+    """fcntl(F_OFD_SETLK): struct flock with a process id of 0; a size of 0 is everything."""
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, first, size, 0))
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _names(path: str, descriptor: int) -> bool:
+    here = os.fstat(descriptor)
+    return _identity(path) == (here.st_dev, here.st_ino)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _mode(database: str) -> int:
+    """The side file may be written by whoever may write the database."""
+    try:
+        return os.stat(database).st_mode & 0o666 or 0o600
+    except OSError:
+        return 0o666
+
+
+def _locked() -> LedgerUnavailable:
+    return LedgerUnavailable("the ledger's store failed: another process holds its lock; nothing was debited")

@@ -1,0 +1,202 @@
+"""A ledger in a SQLite file: WAL, synchronous FULL, BEGIN IMMEDIATE, under the guard of the side file."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.pool import QueuePool
+
+from dptally.errors import InvalidArgument, LedgerUnavailable
+from dptally.ledger.guard import Guard, guard_of
+
+__all__ = ["checked_path", "sqlite_engine", "tidy"]
+
+_LOG_LIMIT = 4 << 20  # bytes of write-ahead log after which it is moved into the file
+_LOG_FLOOD = 128 << 20  # bytes after which it is moved even if readers are never away
+_HEADER = b"SQLite format 3\x00"
+_PRAGMAS = (
+    "synchronous=FULL",
+    "fullfsync=ON",
+    "checkpoint_fullfsync=ON",
+    "foreign_keys=ON",
+    "trusted_schema=OFF",
+    "cell_size_check=ON",
+    "cache_size=-65536",  # 64 MiB: the index of keys of a long ledger is read all over
+    "wal_autocheckpoint=0",  # see ``tidy``
+)
+_kept: list[object] = []  # connections that must not be closed any more, not even by the garbage collector
+
+
+class Connection(sqlite3.Connection):
+    """A connection that is closed only under the guard: the last close of all deletes the log."""
+
+    guard: Guard
+    patience = 30.0
+    shut = False
+
+    def close(self) -> None:
+        if self.shut:
+            return
+        if self.guard.pid != os.getpid():
+            _kept.append(self)
+            return
+        try:
+            with self.guard.writing(self.patience):
+                last = self.guard.connections == 1
+                if last and not self.guard.inherited:
+                    self.guard.unpin()
+                self.shut = True
+                super().close()
+                self.guard.connections -= 1
+                if last:
+                    self.guard.forget()
+        except LedgerUnavailable:
+            _kept.append(self)
+
+    def __del__(self) -> None:
+        if hasattr(self, "guard"):
+            self.close()
+
+
+def checked_path(url: sa.URL) -> Path:
+    """The file of a URL; memory and options are refused."""
+    path = url.database
+    if not path or path == ":memory:" or path.startswith("file:") or url.query or "\x00" in path:
+        raise InvalidArgument(
+            "url",
+            "a file, such as sqlite:///budget.db (memory is not durable, options are not taken)",
+            url.render_as_string(hide_password=True),
+        )
+    if not Path(path).absolute().parent.is_dir():
+        raise LedgerUnavailable(f"the directory of {path!r} does not exist; nothing was created")
+    return Path(path).absolute()
+
+
+def check_file(path: Path) -> None:
+    """A file that is empty or shorter than it says was cut: it must not become a new ledger."""
+    if not path.is_file():
+        raise LedgerUnavailable(
+            f"there is no ledger at {str(path)!r}; nothing was created. "
+            "Restore it from a backup, or make a new one: Ledger.open(url, create=True)"
+        )
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+            size = file.seek(0, os.SEEK_END)
+    except OSError as error:
+        raise LedgerUnavailable(f"the file {str(path)!r} cannot be read ({error.strerror})") from None
+    if not header:
+        raise LedgerUnavailable(
+            f"the file {str(path)!r} is empty: it is no ledger, or it was cut. Restore it from a backup, "
+            "or remove it and open with create=True"
+        )
+    if len(header) < 100 or not header.startswith(_HEADER):
+        raise LedgerUnavailable(f"the file {str(path)!r} is damaged or is no ledger; nothing was debited")
+    log = Path(f"{path}-wal")
+    page = int.from_bytes(header[16:18], "big")
+    promised = (65536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
+    if size < promised and not (log.exists() and log.stat().st_size):
+        raise LedgerUnavailable(
+            f"the file {str(path)!r} is damaged: it has {size} bytes of {promised}. Restore it from a backup"
+        )
+
+
+def sqlite_engine(path: Path, read_only: bool, timeout: float, fresh: bool, file: tuple[int, int] | None) -> sa.Engine:
+    """Connections to one file, which must stay the file (device, inode) that it is now."""
+    guard = guard_of(path)
+    mode = "ro" if read_only else "rwc" if fresh else "rw"
+    address = f"file:{quote(os.path.realpath(path))}?mode={mode}"
+
+    def connect() -> Connection:
+        with guard.writing(timeout):
+            if file is not None and guard.present()[0] != file:
+                raise _replaced(path)
+            made = sqlite3.connect(address, uri=True, timeout=timeout, check_same_thread=False, factory=Connection)
+            made.patience = max(timeout, 1.0)
+            made.guard = guard
+            guard.connections += 1
+            try:
+                _prepare(made, read_only, timeout)
+                guard.pin()
+            except BaseException:
+                made.close()
+                raise
+            return made
+
+    engine = sa.create_engine(
+        "sqlite://", creator=connect, poolclass=QueuePool, pool_size=4, max_overflow=-1, hide_parameters=True
+    )
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        options = connection.get_execution_options()
+        driver: Any = connection.connection.dbapi_connection
+        if options.get("dptally_write", False):
+            # said before every transaction, so that nothing before it can have left it otherwise
+            driver.execute(f"PRAGMA synchronous={'NORMAL' if options.get('dptally_settle') else 'FULL'}")
+            driver.execute("BEGIN IMMEDIATE")
+        else:
+            driver.execute("BEGIN DEFERRED")
+
+    return engine
+
+
+def _replaced(path: Path) -> LedgerUnavailable:
+    return LedgerUnavailable(
+        f"the file {str(path)!r} was removed or replaced while the ledger was open; nothing was debited. "
+        "Put it back and open the ledger again, with a head that was kept"
+    )
+
+
+def _prepare(connection: sqlite3.Connection, read_only: bool, timeout: float) -> None:
+    connection.isolation_level = None  # transactions are begun by the engine's event, not by the driver
+    for pragma in ["query_only=ON"] if read_only else _PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+    if not read_only:
+        _patiently(lambda: connection.execute("PRAGMA journal_mode=WAL").fetchone(), timeout)
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the log and its index
+
+
+def _patiently(switch: Callable[[], object], timeout: float) -> None:
+    """The switch to WAL does not wait for other openers by itself, so wait here."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            switch()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0, 0.02))
+
+
+def tidy(connection: sa.Connection, guard: Guard) -> None:
+    """After a commit, still under the guard: move a long log into the file while nobody reads.
+
+    The entry is durable already, so a failure here is nobody's loss: the next commit tries again.
+    """
+    try:
+        size = os.stat(f"{guard.database}-wal").st_size
+    except OSError:
+        return
+    if size < _LOG_LIMIT:
+        return
+    driver: Any = connection.connection.dbapi_connection
+    with guard.without_readers() as alone:
+        if alone or size > _LOG_FLOOD:
+            try:
+                waits = driver.execute("PRAGMA busy_timeout").fetchone()[0]
+                driver.execute("PRAGMA busy_timeout=0")
+                driver.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if alone else 'PASSIVE'})").fetchone()
+                driver.execute(f"PRAGMA busy_timeout={int(waits)}")
+            except sqlite3.Error:
+                return

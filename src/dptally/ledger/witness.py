@@ -1,0 +1,117 @@
+"""A witness of heads: a file or an address outside the ledger that is told of every commit.
+
+It is told after the debit is durable and before the receipt is given out, so whatever was released is known to
+it. At open its heads must still be in the ledger: a restored backup or a rewritten chain is noticed.
+"""
+
+from __future__ import annotations
+
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from pathlib import Path
+
+from dptally.errors import InvalidArgument, InvalidType, LedgerUnavailable
+from dptally.ledger.chain import Head
+
+__all__ = ["Witness", "witness_at"]
+
+_SECONDS = 10.0
+_MOST = 256 << 20  # bytes that an address may answer
+
+
+class Witness:
+    """Where heads are kept, one JSON text on a line."""
+
+    def record(self, head: Head) -> None:
+        """Keep a head durably, or raise LedgerUnavailable."""
+        raise NotImplementedError
+
+    def lines(self) -> Iterable[str]:
+        """What was kept so far."""
+        raise NotImplementedError
+
+    def latest(self) -> list[Head]:
+        """One head for each chain that was seen: the longest."""
+        longest: dict[tuple[str, str], Head] = {}
+        for line in self.lines():
+            head = Head.from_json(line)
+            for chain, (length, _) in head.chains.items():
+                known = longest.get((head.ledger, chain))
+                if known is None or known.chains[chain][0] <= length:
+                    roots = {chain: head.roots[chain]} if head.roots else {}
+                    longest[head.ledger, chain] = Head(head.ledger, {chain: head.chains[chain]}, roots)
+        return list(longest.values())
+
+
+class FileWitness(Witness):
+    """A file that is only appended to: on another disk, or where the ledger's users may not remove it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def record(self, head: Head) -> None:
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
+            try:
+                line = f"{head.to_json()}\n".encode()
+                if os.write(descriptor, line) != len(line):
+                    raise OSError("it was cut short")
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise _silent(f"the file {str(self.path)!r}", error.strerror or str(error)) from None
+
+    def lines(self) -> Iterable[str]:
+        if not self.path.exists():
+            return
+        try:
+            with self.path.open(encoding="utf-8") as file:
+                for line in file:
+                    if line.endswith("\n"):  # a line that a crash cut was never answered for
+                        yield line
+        except (OSError, UnicodeDecodeError):
+            raise LedgerUnavailable(f"the witness file {str(self.path)!r} cannot be read") from None
+
+
+class AddressWitness(Witness):
+    """An address that takes a head by POST and answers GET with the heads it keeps."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def record(self, head: Head) -> None:
+        self._ask(head.to_json().encode())
+
+    def lines(self) -> Iterable[str]:
+        return [line for line in self._ask(None).decode("utf-8", "replace").splitlines() if line.strip()]
+
+    def _ask(self, data: bytes | None) -> bytes:
+        request = urllib.request.Request(self.url, data=data, headers={"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+                return bytes(answer.read(_MOST))
+        except (OSError, ValueError) as error:  # URLError and HTTPError are OSErrors
+            raise _silent("its address", str(getattr(error, "reason", "") or type(error).__name__)) from None
+
+
+def _silent(where: str, why: str) -> LedgerUnavailable:
+    return LedgerUnavailable(
+        f"the witness at {where} did not take the head ({why}): what was debited stays spent; do not touch the data"
+    )
+
+
+def witness_at(target: object) -> Witness:
+    """A file, or an http or https address."""
+    if isinstance(target, Witness):
+        return target
+    if not isinstance(target, (str, Path)):
+        raise InvalidType("witness", "the path of a file or an address", target)
+    text = str(target)
+    if text.startswith(("http://", "https://")):
+        return AddressWitness(text)
+    if "://" in text or not Path(text).absolute().parent.is_dir():
+        raise InvalidArgument("witness", "a file in a directory that exists, or an http(s) address", text)
+    return FileWitness(text)

@@ -1,0 +1,58 @@
+"""Engines: something that runs one text of SQL and gives back rows of integers and keys.
+
+Whatever an engine says when it fails may quote data, and that it failed may depend on data. So its words are
+dropped: the caller reads EngineFailed, without cause and without context.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from dptally.errors import EngineFailed
+from dptally.tables.dialect import Dialect
+
+__all__ = ["Engine", "run"]
+
+Rows = list[tuple[Any, ...]]
+
+
+class Engine(ABC):
+    """A connection to a database. ``name`` is what a report says was asked."""
+
+    dialect: Dialect
+    name: str
+
+    @abstractmethod
+    def rows(self, sql: str) -> Sequence[Sequence[Any]]:
+        """All rows of a query."""
+
+    def same(self, other: Engine) -> bool:
+        """Whether the other's tables can be read on this connection."""
+        return other is self
+
+
+def run(engine: Engine, sql: str) -> Rows:
+    """The rows, or EngineFailed without a word of the engine's."""
+    rows: Rows | None = None
+    try:
+        rows = [tuple(row) for row in engine.rows(sql)]
+    except Exception:  # whatever a driver raises: none of its text may go on
+        rows = None
+    if rows is None:
+        raise EngineFailed(
+            f"{engine.name} did not answer. Nothing was released; what was debited stays debited, and the same key "
+            "may be tried again without another debit. The engine's own words may quote data and are not repeated"
+        )
+    return rows
+
+
+def integer(engine: Engine, value: object) -> int:
+    """A number of the answer, which every engine gives as an integer (or a decimal without digits)."""
+    if isinstance(value, bool) or value is None:
+        raise EngineFailed(f"{engine.name} answered something that the core query cannot give; nothing was released")
+    number = int(value)  # type: ignore[call-overload]
+    if number != value:
+        raise EngineFailed(f"{engine.name} answered something that the core query cannot give; nothing was released")
+    return int(number)

@@ -1,0 +1,144 @@
+"""A session: one analyst, one table, one account. It debits before the data is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dptally.errors import InvalidArgument, InvalidType, TermsMismatch
+from dptally.law.adjacency import Adjacency
+from dptally.mechanisms import Mechanism
+from dptally.tables.keys import public_keys
+from dptally.tables.query import Asking, Query
+from dptally.tables.table import Table
+
+if TYPE_CHECKING:
+    from dptally.ledger import Ledger
+    from dptally.ledger.receipts import Reservation
+
+__all__ = ["Session"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Session(Asking):
+    """Ask a table on an account. ``table`` and account must state the same unit of privacy; the adjacency is the
+    account's. ``by`` is who asks.
+    """
+
+    table: Table
+    ledger: Ledger
+    dataset: str
+    by: str
+    part: tuple[str, Any] | None = None
+
+    def __init__(self, table: Table, *, ledger: Ledger, dataset: str, by: str = "") -> None:
+        if not isinstance(table, Table):
+            raise InvalidType("table", "a Table", type(table).__name__)
+        if not hasattr(ledger, "reserve"):
+            raise InvalidType("ledger", "a Ledger", type(ledger).__name__)
+        unit = ledger.terms(dataset).unit
+        if unit != table.unit:
+            instead = f"Write Table(..., person={unit[7:]!r})" if unit != "row" else "Leave out person="
+            raise TermsMismatch(dataset, "table", table.unit, unit, f"{instead}, or ask on another account.")
+        for name, value in (("table", table), ("ledger", ledger), ("dataset", dataset), ("by", by), ("part", None)):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        where = "" if self.part is None else f", part={self.part}"
+        return f"Session({self.table!r}, dataset={self.dataset!r}, by={self.by!r}{where})"
+
+    def _query(self) -> Query:
+        return Query(self)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        return self.ledger.terms(self.dataset).adjacency
+
+    @property
+    def kind(self) -> str:
+        """The kind of the account's budget: pure, zcdp, gdp or approx."""
+        return self.ledger.terms(self.dataset).kind
+
+    # -- the account -----------------------------------------------------------------------------------------
+
+    def left(self) -> float:
+        """What the account (or this analyst) may still spend, in the budget's own parameter."""
+        return self.ledger.remaining(self.dataset, self.by)
+
+    def price(self, plan: Mechanism) -> tuple[float, str, float]:
+        """Cost, what it is counted in, and the failure probability, of a plan on this account."""
+        terms = self.ledger.terms(self.dataset)
+        amount = terms.price(plan)
+        meter = terms.cheapest(amount)
+        failure = amount.failure / 10**terms.failure_digits if amount.failure else 0.0
+        return terms.number_up(amount.meters[meter]), terms.symbol(meter), failure
+
+    def would_exceed(self, plan: Mechanism) -> bool:
+        return self.ledger.would_exceed(self.dataset, plan, by=self.by, **self._part())
+
+    def reserve(self, plan: Mechanism, why: str, key: str | None, fingerprint: str) -> Reservation:
+        """The debit; a known key with the same query is not charged again."""
+        labels = (f"query:{fingerprint}",)
+        return self.ledger.reserve(self.dataset, plan, by=self.by, why=why, key=key, labels=labels, **self._part())
+
+    def _part(self) -> dict[str, str]:
+        return {} if self.part is None else {"partition": self.part[0], "part": str(self.part[1])}
+
+    # -- parts of the population -----------------------------------------------------------------------------
+
+    def parts(self, column: str, values: Sequence[Any]) -> dict[Any, Session]:
+        """A session for each part of the population, by an attribute: what is asked of different parts costs the
+        account only the most that any one of them spent.
+
+        A person is in one part only, whatever her rows say: that of the smallest value that she has. The
+        account must declare the parts: ``ledger.create(..., parts={column: values})``.
+        """
+        found = self.table.schema.get("column", column)
+        if not found.kind.groups:
+            raise InvalidArgument(
+                "column", "text, integers, truth values or dates", f"{found.name}: {found.kind.value}"
+            )
+        if self.part is not None:
+            raise InvalidArgument("parts", "made of a whole population", self.part)
+        sessions = {}
+        for (value,) in public_keys((found,), list(values)):
+            made = Session(self.table, ledger=self.ledger, dataset=self.dataset, by=self.by)
+            object.__setattr__(made, "part", (found.name, value))
+            sessions[value] = made
+        return sessions
+
+    def relation(self) -> tuple[str, tuple[str, ...]]:
+        """What stands in FROM, and the filter that keeps this session's part."""
+        source = self.table.source
+        if self.part is None:
+            return source.relation, ()
+        name, value = self.part
+        dialect = source.dialect
+        column = dialect.column(self.table.schema.get("column", name))
+        test = dialect.literal(value)
+        if self.table.person is None:
+            return source.relation, (f"{column} = {test}",)
+        person = dialect.column(self.table.schema.get("person", self.table.person))
+        own = f"MIN({column}) OVER (PARTITION BY {person}) AS dptally_part"
+        listed = ", ".join(f"dptally_t.{dialect.name_of(known)}" for known in self.table.columns)
+        return f"(SELECT {listed}, {own} FROM {source.relation} AS dptally_t)", (f"dptally_t.dptally_part = {test}",)
+
+    # -- SQL -------------------------------------------------------------------------------------------------
+
+    def sql(
+        self,
+        text: str,
+        *,
+        keys: Mapping[str, Sequence[Any]] | Any = None,
+        each: Mapping[str, tuple[Any, Any]] | None = None,
+        cost: Mechanism | None = None,
+    ) -> Query:
+        """A query from a SELECT: COUNT(DISTINCT person), COUNT(*), SUM, AVG, VARIANCE of columns, WHERE and GROUP
+        BY. ``keys`` are the public groups of each column, ``each`` the bounds of each column. Anything else is
+        refused with the place and the reason.
+        """
+        from dptally.tables.selects import query_of
+
+        query = query_of(self, text, keys, each or {})
+        return query if cost is None else query.cost(cost)
