@@ -45,8 +45,9 @@ class ProfileLaw(Law):
             some = missing > 0
             low = np.where(some, np.log(missing + np.exp(lower)) - 1e-15, lower)
             high = np.where(some, np.log(missing + np.exp(upper)) + 1e-15, upper)
-            low, high = low - 4e-16 * np.abs(np.where(np.isfinite(low), low, 0.0)), high + 4e-16 * np.abs(
-                np.where(np.isfinite(high), high, 0.0)
+            low, high = (
+                low - 4e-16 * np.abs(np.where(np.isfinite(low), low, 0.0)),
+                high + 4e-16 * np.abs(np.where(np.isfinite(high), high, 0.0)),
             )
         shape = np.shape(epsilon)
         return low.reshape(shape), np.minimum(high, 0.0).reshape(shape)

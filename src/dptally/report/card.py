@@ -108,7 +108,7 @@ class Card:
             ("adjacency", self.adjacency),
             ("sampling", self.sampling),
         ]
-        stated += [("Gaussian DP", self._gaussian())]
+        stated += [("Gaussian DP", self.gaussian())]
         if self.closed_mu is not None and math.isfinite(self.head):
             stated += [("Gaussian DP, every epsilon", f"mu = {shown_up(self.closed_mu)} (closed form)")]
         stated += [("zero-concentrated DP", "none known" if self.rho is None else f"rho = {shown_up(self.rho)}")]
@@ -130,7 +130,8 @@ class Card:
             [(str(n), m, t) for n, m, t in self.mechanisms],
         )
 
-    def _gaussian(self) -> str:
+    def gaussian(self) -> str:
+        """mu with its head, in words."""
         if self.mu is None or math.isinf(self.mu.upper):
             return "no mu is known to be enough"
         mu = f"mu = {shown_up(self.mu.upper)}"

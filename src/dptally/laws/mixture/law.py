@@ -207,7 +207,9 @@ class MixtureLaw(Law):
         total = total + sign * 2 * EPS * (np.abs(epsilon) + np.where(np.isfinite(total), np.abs(total), 0.0))
         if sign < 0:
             return np.where(inside, np.minimum(total, 0.0), -np.inf)
-        beyond = -epsilon <= self._bottom() - 8 * EPS * (1 + abs(self._bottom())) if self._bottom() > -math.inf else False
+        beyond = (
+            -epsilon <= self._bottom() - 8 * EPS * (1 + abs(self._bottom())) if self._bottom() > -math.inf else False
+        )
         outside = np.where(beyond, -np.inf, 0.0)
         return np.where(inside, np.minimum(total, 0.0), outside)
 

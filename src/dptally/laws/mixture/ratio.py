@@ -109,4 +109,3 @@ class MixtureRatio:
 
     def smallest_variance(self, left: Posterior, right: Posterior, width: Floats) -> Floats:
         return np.asarray(np.maximum(left.variance, right.variance) * np.exp(-self.range * width) * (1 - 1e-9))
-

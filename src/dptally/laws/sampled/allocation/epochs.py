@@ -105,8 +105,18 @@ class CutEpoch:
             series = nodes.step * np.exp((z + k) * (last - centre) + k * centre) / -np.expm1(-(z + k) * nodes.step)
             left, size = left + sign * pair * series, size + np.abs(pair * series)
         # ends: what is missed by H = 1 - e^l on the left, and beyond the window on the right
-        missed = np.abs(pair) * math.exp(min(nodes.log_left + theta * (last - centre), 700.0)) / -math.expm1(-theta * nodes.step) * nodes.step
-        right = (np.abs(pair) + np.abs(2 * z + 1) / v + 20 / v**2) * 4 * float(second[-1] + first[-1]) * (1 + abs(float(x[-1])))
+        missed = (
+            np.abs(pair)
+            * math.exp(min(nodes.log_left + theta * (last - centre), 700.0))
+            / -math.expm1(-theta * nodes.step)
+            * nodes.step
+        )
+        right = (
+            (np.abs(pair) + np.abs(2 * z + 1) / v + 20 / v**2)
+            * 4
+            * float(second[-1] + first[-1])
+            * (1 + abs(float(x[-1])))
+        )
         return total + left, error + phase + EPS * 40 * (1 + np.abs(z * (last - centre))) * size + missed + right
 
     def _log_rule_error(self, nodes: _Nodes, theta: float, reach: float, centre: float) -> float:
@@ -156,7 +166,10 @@ class CutEpoch:
             if not (values > 0).all() or not errors[1] + missed < 0.01 * values[1]:
                 continue
             logs = np.log(values) + z.real * centre
-            k_value, k_error = float(logs[1]), 1.01 * (errors[1] + missed) / values[1] + 8 * EPS * (1 + abs(theta * centre))
+            k_value, k_error = (
+                float(logs[1]),
+                1.01 * (errors[1] + missed) / values[1] + 8 * EPS * (1 + abs(theta * centre)),
+            )
             first = (logs[2] - logs[0]) / (2 * gap)
             second = (logs[2] - 2 * logs[1] + logs[0]) / gap**2
             out[:, i] = k_value, k_error, first, max(second, 1e-6 / self._stiffness)
@@ -188,7 +201,10 @@ class CutEpoch:
         v = self.width
         weight = np.exp(nodes.log_mass + log_d) / v
         total = float(weight @ (1 + x / v))
-        error = float(weight @ ((1 + np.abs(x) / v) * (nodes.doubt + EPS * (len(x) + 60 + 2 * x * x + 2 * np.abs(nodes.log_mass)))))
+        error = float(
+            weight
+            @ ((1 + np.abs(x) / v) * (nodes.doubt + EPS * (len(x) + 60 + 2 * x * x + 2 * np.abs(nodes.log_mass))))
+        )
         missed = self._log_left_out_error(nodes)
         return total + 1.01 * error + missed
 
@@ -331,7 +347,13 @@ class AllocationEpochsLaw(ProfileLaw):
             low[index], high[index] = np.maximum(low[index], lower), np.minimum(high[index], upper)
             pending[index] = lower + math.log(_WORTH) < log_lost
             # the next level serves the largest delta that is not sharp yet
-            level = min(1e-4 * level, 10.0 ** math.floor(math.log10(_WORTH) - 1 + max(float(high[pending].max(initial=-800.0)), -800.0) / math.log(10)))
+            level = min(
+                1e-4 * level,
+                10.0
+                ** math.floor(
+                    math.log10(_WORTH) - 1 + max(float(high[pending].max(initial=-800.0)), -800.0) / math.log(10)
+                ),
+            )
         return low, high, rate
 
     def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:

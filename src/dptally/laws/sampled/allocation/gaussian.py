@@ -96,7 +96,10 @@ class GaussianSum:
             high[near] = np.log(np.maximum(size * (1 + 4 * EPS) - rest[0] + move, 0.0)) + 4 * EPS
             value = size - (b[near] - t)
             rate[near] = np.where(value > 0, (1.0 - ratio * size) / np.where(value > 0, value, 1.0), 1.0)
-        low, high = low - 4 * EPS * np.where(np.isfinite(low), np.abs(low), 0.0), high + 4 * EPS * np.where(np.isfinite(high), np.abs(high), 0.0)
+        low, high = (
+            low - 4 * EPS * np.where(np.isfinite(low), np.abs(low), 0.0),
+            high + 4 * EPS * np.where(np.isfinite(high), np.abs(high), 0.0),
+        )
         return low, high, rate
 
 
@@ -149,7 +152,9 @@ class _Jumps:
         t, m = self.steps, self.shift
         error = 8 * EPS * (1 + abs(high) + m)
         q_low, q_high = (float(end) for end in (log_normal_tail(high + error)[0], log_normal_tail(high - error)[1]))
-        p_low, p_high = (float(end) for end in (log_normal_tail(high - m + error)[0], log_normal_tail(high - m - error)[1]))
+        p_low, p_high = (
+            float(end) for end in (log_normal_tail(high - m + error)[0], log_normal_tail(high - m - error)[1])
+        )
 
         def some(log_q: float, log_p: float) -> tuple[float, float]:
             q, p = math.exp(log_q), math.exp(log_p)

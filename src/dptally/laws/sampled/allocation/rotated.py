@@ -67,7 +67,9 @@ class TurnedCharacteristic(Characteristic):
             total = (decay * turned).sum(axis=1) * factor
             size = decay.sum(axis=1)
             rounding = decay @ (2 * x * x + 2 * len(x) + 40 + 2 * abs(self.log_moment)) * EPS
-            rounding += (modulus[:, None] * decay * (y * y_error)).sum(axis=1) + 4 * EPS * (decay * np.abs(x)).sum(axis=1) * k
+            rounding += (modulus[:, None] * decay * (y * y_error)).sum(axis=1) + 4 * EPS * (decay * np.abs(x)).sum(
+                axis=1
+            ) * k
             rounding += size * EPS * (8 + 4 * k * k)
             value[i : i + 512] = total * np.exp(-1j * u * self.centre)
             error[i : i + 512] = 1.05 * factor * rounding + 4 * EPS * u * abs(self.centre)

@@ -96,11 +96,15 @@ class Tilts:
     def row(self, c: float) -> tuple[float, float]:
         """About (K, K'') at c."""
         logs = np.log(self.tilt)
-        return float(np.interp(math.log(c), logs, self.moment)), float(np.exp(np.interp(math.log(c), logs, np.log(np.maximum(self.second, 1e-300)))))
+        return float(np.interp(math.log(c), logs, self.moment)), float(
+            np.exp(np.interp(math.log(c), logs, np.log(np.maximum(self.second, 1e-300))))
+        )
 
     def log_bound(self, beta: Floats) -> Floats:
         """log of Chernoff's bound, e^{K - c beta} / (e c) or its like, the least over the tilts, rounded up."""
-        value = (self.moment + self.error - self.kernel.log_bound(self.tilt))[:, None] - np.multiply.outer(self.tilt, beta)
+        value = (self.moment + self.error - self.kernel.log_bound(self.tilt))[:, None] - np.multiply.outer(
+            self.tilt, beta
+        )
         value += 8 * EPS * (np.abs(self.moment)[:, None] + np.abs(np.multiply.outer(self.tilt, beta)) + 2)
         return np.asarray(value.min(axis=0))
 
@@ -161,7 +165,12 @@ class SumContour:
     def _alias(self, beta: Floats) -> Floats:
         period = 2 * math.pi / self.step
         gap = self.table.tilt - self.tilt
-        gain = self.table.moment + self.table.error - (self.log_moment - self.log_moment_error) - self.table.kernel.log_bound(self.table.tilt)
+        gain = (
+            self.table.moment
+            + self.table.error
+            - (self.log_moment - self.log_moment_error)
+            - self.table.kernel.log_bound(self.table.tilt)
+        )
         gain = gain + 1e-9
         total = np.zeros(len(beta))
         for which, sign in ((gap > 0, 1.0), (gap < 0, -1.0)):
@@ -240,7 +249,10 @@ def _assemble(
         part = np.maximum(log_phi.real, -300.0)
         real += count * part
         imag += count * log_phi.imag
-        growth += count * (np.log1p((error + 1e-130) * np.exp(-part)) + ulps * (np.abs(part) + np.abs(log_phi.imag) + np.abs(minus_one)))
+        growth += count * (
+            np.log1p((error + 1e-130) * np.exp(-part))
+            + ulps * (np.abs(part) + np.abs(log_phi.imag) + np.abs(minus_one))
+        )
         moment += count * char.log_moment
         moment_error += count * char.log_moment_error + 4 * EPS * abs(count * char.log_moment)
         centre += count * char.centre

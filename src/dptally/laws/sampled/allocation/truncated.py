@@ -53,7 +53,9 @@ class _Panels:
 
     def nodes(self, number: int) -> tuple[Floats, Floats]:
         points, weights = _rule(number)
-        return (self.centre[:, None] + self.half[:, None] * points).ravel(), np.multiply.outer(self.half, weights).ravel()
+        return (self.centre[:, None] + self.half[:, None] * points).ravel(), np.multiply.outer(
+            self.half, weights
+        ).ravel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,9 @@ class LargeLogNormal:
         fixed = -0.5 * nearest**2 + 0.5 * tall**2 + turned * y - _HALF_LOG_TAU + np.log(panels.half)
         log_s = fixed + np.multiply.outer(np.maximum(tilt, 0.0), y)
         top = log_s.max(axis=2)
-        out = top + np.log(np.exp(log_s - top[:, :, None]).sum(axis=2)) + math.log(64 / 15) - np.log1p(-(_RHO**-2)) + 1e-9
+        out = (
+            top + np.log(np.exp(log_s - top[:, :, None]).sum(axis=2)) + math.log(64 / 15) - np.log1p(-(_RHO**-2)) + 1e-9
+        )
         return np.where(usable, out, np.inf)
 
     def log_moment(self, tilt: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -177,7 +181,9 @@ class LargeLogNormal:
         if self.low <= -_FAR:
             defect += math.exp(min(-0.5 * _FAR**2 - k + k_error, 0.0))
         log_moment = top + math.log(total)
-        error = 1.01 * float(weights @ weight_error) + (len(x) + 8) * EPS + 4 * EPS * (abs(log_moment) + abs(top)) + defect
+        error = (
+            1.01 * float(weights @ weight_error) + (len(x) + 8) * EPS + 4 * EPS * (abs(log_moment) + abs(top)) + defect
+        )
         return NodeCharacteristic.of(
             y,
             weights,
@@ -199,7 +205,9 @@ class LargeLogNormal:
         angle = np.minimum(angle, 1.5)
         inner, inner_error, _, _ = self.log_moment((tilt * np.cos(angle) - u * np.sin(angle)).ravel())
         # below zero the error is only absolute: the value and what the rule may miss
-        inner = np.where(np.isfinite(inner), inner + np.log1p(np.minimum(inner_error, 1e300)), np.inf).reshape(angle.shape)
+        inner = np.where(np.isfinite(inner), inner + np.log1p(np.minimum(inner_error, 1e300)), np.inf).reshape(
+            angle.shape
+        )
         edge = log_edge + np.log(np.minimum(angle / m, math.pi / (2 * m * largest * u)))
         bound = 0.5 * (angle / m) ** 2 + np.logaddexp(inner - (k - error), edge)
         return np.asarray(np.minimum(0.0, bound.min(axis=1) + 1e-12))
