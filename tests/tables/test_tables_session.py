@@ -158,17 +158,7 @@ def test_every_aggregate_at_once(study: dp.Session) -> None:
         .median("cost", bins=range(0, 401, 50), sigma=5, name="bill")
     )
     (row,) = query.release().rows()
-    names = (
-        "persons",
-        "cost_sum",
-        "age_mean",
-        "age_variance",
-        "age_q25",
-        "age_q50",
-        "cost_0_100",
-        "ward_distinct",
-        "bill_q50",
-    )
+    names = ("persons", "cost_sum", "age_mean", "age_variance", "age_q25", "age_q50", "cost_0_100", "ward_distinct", "bill_q50")
     for name in names:
         assert row[f"{name}_low"] <= row[name] <= row[f"{name}_high"]
     text = str(query.preview())
@@ -428,9 +418,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("error", [RuntimeError("patient 17 has flu"), ConnectionError("lost"), MemoryError()])
-def test_a_failure_keeps_the_debit_and_releases_nothing(
-    error: BaseException, study: dp.Session, ledger: Ledger
-) -> None:
+def test_a_failure_keeps_the_debit_and_releases_nothing(error: BaseException, study: dp.Session, ledger: Ledger) -> None:
     query, good = asked(study), study.table.source.engine
     object.__setattr__(study.table.source, "engine", Broken(good, error))
     with pytest.raises(dp.EngineFailed) as failure:

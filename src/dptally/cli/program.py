@@ -23,6 +23,7 @@ COMMANDS = {
     "epsilon": ("answers", "epsilon", "Epsilon of a plan at a delta, with both certified ends."),
     "delta": ("answers", "delta", "Delta of a plan at an epsilon, with both certified ends."),
     "dpsgd": ("training", "dpsgd", "Epsilon of a DP-SGD training run."),
+    "batching": ("batching", "batching", "What each way of drawing batches costs."),
     "calibrate": ("searches", "calibrate", "The smallest noise (or other open value) that meets a target."),
     "curve": ("searches", "curve", "Epsilon after 1, 2, ... steps, and where a budget stops."),
     "convert": ("definitions", "convert", "What a guarantee is worth in another definition."),

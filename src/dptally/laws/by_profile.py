@@ -41,7 +41,7 @@ class ProfileLaw(Law):
         flat = np.asarray(epsilon, dtype=np.float64).ravel()
         lower, upper, _ = self.log_excess(flat)
         missing = -np.expm1(np.minimum(flat, 0.0))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             some = missing > 0
             low = np.where(some, np.log(missing + np.exp(lower)) - 1e-15, lower)
             high = np.where(some, np.log(missing + np.exp(upper)) + 1e-15, upper)

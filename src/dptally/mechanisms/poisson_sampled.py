@@ -164,6 +164,18 @@ def _laws(innermost: PoissonSampled, rate: Fraction, adjacency: Adjacency) -> tu
         for law, side, other in ((remove, Direction.REMOVE, add), (add, Direction.ADD, remove))
     )
 
+    def grouped(self, size: int) -> Mechanism:
+        """``size`` records, each in the sample by its own coin: exact for Gaussian noise [Ganesh 2024, arXiv 2401.10294]."""
+        from dptally.mechanisms.mixture_of_gaussians import binomial_mixture
+
+        if isinstance(self.mechanism, Gaussian) and self.adjacency is ADD_REMOVE:
+            if self.rate in (0.0, 1.0):
+                return PoissonSampled(Gaussian(self.mechanism.sigma, size * self.mechanism.sensitivity), self.rate)
+            return binomial_mixture(self.mechanism.sigma, self.mechanism.sensitivity, self.rate, size)
+        raise Unanswerable(
+            f"groups of records of {self!r} are not answered: the exact pair is known for Gaussian noise under ADD_REMOVE"
+        )
+
 
 def _sampled_law(law: Law, rate: Fraction, side: Direction, other: Law) -> Law:
     """One side under ADD_REMOVE: exactly where the losses are few, else by the profile of the law inside."""

@@ -83,7 +83,7 @@ class GaussianSum:
         # what is left after the difference must be well above its rounding
         spread = math.sqrt(t * math.expm1(min(self.shift**2, 600.0)))
         near = (b - t <= 3.0 * spread) & (b < 1.6 * t)
-        if self.shift >= 1.5:
+        if self.shift >= 1.5 or not self.sharp:
             near |= b <= 200.0 * t
         if not near.any():
             return low, high, rate

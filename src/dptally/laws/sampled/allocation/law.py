@@ -48,7 +48,9 @@ class AllocationLaw(ProfileLaw):
 
     def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
         """log E|S/t - a| on the side of a away from one; ADD: a times the same at 1/a."""
-        t, total = float(self.steps), GaussianSum(self.shift, self.steps, self.sharp)
+        # without the record small losses are 1 - e^l and a little more: that need not be sharp of itself
+        sharp = self.sharp and self.side is Direction.REMOVE
+        t, total = float(self.steps), GaussianSum(self.shift, self.steps, sharp)
         at = loss if self.side is Direction.REMOVE else -loss  # log of the ratio S/t at the kink
         with np.errstate(over="ignore"):
             b = t * np.exp(np.clip(at, -700.0, 690.0))
