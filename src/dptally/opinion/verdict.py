@@ -73,11 +73,13 @@ class Verdict:
 
         return save(self, Path(path))
 
-    def page(self) -> Any:
-        """The page about this verdict, with ``to_text()``, ``to_html()`` and ``to_dict()``."""
+    def page(self, samplers: bool = False) -> Any:
+        """The page about this verdict, with ``to_text()``, ``to_html()`` and ``to_dict()``; with ``samplers`` the run
+        is accounted for under every sampler, which may take a minute.
+        """
         from dptally.opinion.page import page
 
-        return page(self)
+        return page(self, samplers)
 
     def __str__(self) -> str:
         return "\n".join([self.headline, *(f"  {reason}" for reason in self.reasons)])

@@ -62,6 +62,7 @@ class Card:
         ]
         out["mu"] = None if self.mu is None else {"lower": _finite(self.mu.lower), "upper": _finite(self.mu.upper)}
         out["head"] = _finite(self.head)
+        out["closed_mu"] = None if self.closed_mu is None else _finite(self.closed_mu)
         out["risk"] = [{"false_positive_rate": x, "true_positive_rate": y} for x, y in self.risk]
         return out | {"cite": self.cite}
 
