@@ -37,7 +37,6 @@ _HOME = {
     "ChainBroken": "errors",
     "RolledBack": "errors",
     "SchemaTooNew": "errors",
-    "TermsMismatch": "errors",
     "LedgerUnavailable": "errors",
     # mechanisms
     "Mechanism": "mechanisms",
