@@ -59,9 +59,9 @@ def queries(session: Any, persons: bool) -> dict[str, Any]:
     )
     first = grouped.persons(sigma=5) if persons else grouped.rows(sigma=5)
     found = {
-        "totals": first.sum("cost", (-500, 2000), sigma=5e3).mean("cost", (0, 2000), sigma=1e3).variance(
-            "age", (0, 100), sigma=1e2
-        ),
+        "totals": first.sum("cost", (-500, 2000), sigma=5e3)
+        .mean("cost", (0, 2000), sigma=1e3)
+        .variance("age", (0, 100), sigma=1e2),
         "bins": session.group_by("ward", keys=WARDS).quantile("cost", 0.5, range(0, 2001, 100), sigma=5),
         "all": session.where("ward <> 'ward 1'").sum("cost * 0.5", (0, 900), sigma=5e3, name="half"),
         "distinct": session.group_by("ward", keys=WARDS).count_distinct("age", 2, sigma=5),

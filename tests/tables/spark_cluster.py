@@ -31,7 +31,12 @@ def free_port() -> int:
 
 
 def started(folder: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1", "SPARK_WORKER_DIR": str(folder / name)}
+    environment = {
+        **os.environ,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_WORKER_DIR": str(folder / name),
+    }
     log = (folder / f"{name}.log").open("wb")
     return subprocess.Popen([str(HOME / "bin" / "spark-class"), *arguments], env=environment, stdout=log, stderr=log)
 
@@ -119,10 +124,25 @@ def main(folder: Path, rows: int) -> dict[str, Any]:
     port, report = free_port(), {}
     master = f"spark://127.0.0.1:{port}"
     deploy = "org.apache.spark.deploy"
-    processes = [started(folder, "master", f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")]
+    processes = [
+        started(
+            folder, "master", f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"
+        )
+    ]
     try:
         wait_for(port)
-        worker = (f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1500m", master)
+        worker = (
+            f"{deploy}.worker.Worker",
+            "--host",
+            "127.0.0.1",
+            "--webui-port",
+            "0",
+            "-c",
+            "1",
+            "-m",
+            "1500m",
+            master,
+        )
         processes += [started(folder, f"worker{i}", *worker) for i in (1, 2)]
         begun = time.monotonic()
         spark = session(master, folder)

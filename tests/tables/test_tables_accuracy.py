@@ -115,7 +115,7 @@ def test_variances(noise: dict[str, float]) -> None:
 @pytest.mark.parametrize("noise", [{"sigma": 15.0}, {"scale": 10.0}])
 def test_quantiles(noise: dict[str, float]) -> None:
     shares = [0.1, 0.5, 0.9]
-    query = session(FRAME, person="who", max_groups=1).quantile("x", shares, bins=range(0, 41), **noise)
+    query = session(FRAME, person="who", max_groups=1).quantile("x", shares, bins=range(41), **noise)
     leaves = [50 + 10 * (i % 7) for i in range(40)]
     levels = [leaves]
     while len(levels[-1]) > 1:
@@ -139,8 +139,11 @@ def test_whole_releases() -> None:
         }
     )
     asked = session(frame, person="who", max_groups=3).group_by("ward", keys=["A", "B", "C"])
-    query = asked.persons(sigma=9).sum("x", (0, 100), sigma=900).mean("x", (0, 100), sigma=900).quantile(
-        "x", 0.5, bins=range(0, 101, 5), sigma=9
+    query = (
+        asked.persons(sigma=9)
+        .sum("x", (0, 100), sigma=900)
+        .mean("x", (0, 100), sigma=900)
+        .quantile("x", 0.5, bins=range(0, 101, 5), sigma=9)
     )
     columns = frame.to_pydict()
     hits: dict[str, list[bool]] = {}
@@ -209,9 +212,21 @@ AUDITED = [
     ("persons", REPLACE, {"person": "who", "max_groups": 1}, ((1, "A", 1.0),), lambda q: q.persons(scale=1.0)),
     ("rows", ADD_REMOVE, {}, ((1, "A", 1.0),), lambda q: q.rows(scale=0.5)),
     ("rows", REPLACE, {}, ((1, "A", 1.0),), lambda q: q.rows(scale=1.0)),
-    ("sum", ADD_REMOVE, {"person": "who", "max_groups": 1}, ((1, "A", 8.0),) * 3, lambda q: q.sum("x", (0, 8), scale=4.0)),
+    (
+        "sum",
+        ADD_REMOVE,
+        {"person": "who", "max_groups": 1},
+        ((1, "A", 8.0),) * 3,
+        lambda q: q.sum("x", (0, 8), scale=4.0),
+    ),
     ("sum", ADD_REMOVE, {}, ((1, "A", 8.0),), lambda q: q.sum("x", (0, 8), scale=4.0)),
-    ("mean", ADD_REMOVE, {"person": "who", "max_groups": 1}, ((1, "A", 8.0),), lambda q: q.mean("x", (0, 8), scale=4.0)),
+    (
+        "mean",
+        ADD_REMOVE,
+        {"person": "who", "max_groups": 1},
+        ((1, "A", 8.0),),
+        lambda q: q.mean("x", (0, 8), scale=4.0),
+    ),
     ("histogram", ADD_REMOVE, {}, ((1, "A", 8.0),), lambda q: q.histogram("x", [0, 4, 8], scale=0.5)),
     ("quantile", ADD_REMOVE, {}, ((1, "A", 8.0),), lambda q: q.quantile("x", 0.5, [0, 4, 8], scale=1.0)),
 ]

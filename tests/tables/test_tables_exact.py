@@ -7,6 +7,7 @@ import math
 import random
 from collections import defaultdict
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +126,11 @@ def test_row_unit_and_bins() -> None:
     edges = [-3.0, 0.0, 1.0, 4.0, 9.0]
     found = run(
         rows,
-        lambda q: q.rows(sigma=5).sum("value", (-3, 9), sigma=50).histogram("value", edges, sigma=5).quantile(
-            "value", 0.5, edges, sigma=5, name="tree"
+        lambda q: (
+            q.rows(sigma=5)
+            .sum("value", (-3, 9), sigma=50)
+            .histogram("value", edges, sigma=5)
+            .quantile("value", 0.5, edges, sigma=5, name="tree")
         ),
     )
     groups: dict[str, list[float | None]] = {group: [] for group in GROUPS}
@@ -140,10 +144,10 @@ def test_row_unit_and_bins() -> None:
         assert found["value_sum"][index] == [sum(step(v, -3 * 2**18, 9 * 2**18, -18) or 0 for v in values)]
         inside = [v for v in finite if -3 <= v <= 9]
         nearest = [float(math.floor(v * 2**18 + 0.5)) / 2**18 for v in inside]
-        bins = [sum(1 for v in nearest if a <= v < b or (b == 9 and v == 9)) for a, b in zip(edges, edges[1:], strict=False)]
+        bins = [sum(1 for v in nearest if a <= v < b or (b == 9 and v == 9)) for a, b in pairwise(edges)]
         assert found["value"][index] == bins
         clamped = [float(math.floor(min(max(v, -3.0), 9.0) * 2**18 + 0.5)) / 2**18 for v in finite]
-        leaves = [sum(1 for v in clamped if a <= v < b or (b == 9 and v == 9)) for a, b in zip(edges, edges[1:], strict=False)]
+        leaves = [sum(1 for v in clamped if a <= v < b or (b == 9 and v == 9)) for a, b in pairwise(edges)]
         assert found["tree"][index] == [*leaves, len(finite)]
 
 
@@ -152,7 +156,10 @@ def test_an_empty_table() -> None:
     for bounds in ({}, {"person": "person", "max_groups": 2}):
         table = dp.Table(frame([[]]), **bounds)
         session = dp.Session(table, ledger=PlayLedger(table.unit), dataset="d", by="")
-        for query in (session.sum("value", (0, 1), sigma=1), session.group_by("grp", keys=["a"]).sum("value", (0, 1), sigma=1)):
+        for query in (
+            session.sum("value", (0, 1), sigma=1),
+            session.group_by("grp", keys=["a"]).sum("value", (0, 1), sigma=1),
+        ):
             assert query.compiled().run(table.source.engine)["numbers"] == {"value_sum": [[0]]}
         private = session.group_by("grp", keys=dp.private(5, sigma=0.5)).sum("value", (0, 1), sigma=1)
         assert private.release().rows() == []
@@ -166,23 +173,30 @@ def texts() -> dict[str, dict[str, list[str]]]:
     found: dict[str, dict[str, list[str]]] = {}
     for name, dialect in DIALECTS.items():
         engine = type("Fixed", (), {"dialect": dialect, "name": name})()
-        twins = {"person": table, "rows": dp.Table(frame([[]]), person="person", max_groups=2, max_rows=3), "row": dp.Table(frame([[]]))}
+        twins = {
+            "person": table,
+            "rows": dp.Table(frame([[]]), person="person", max_groups=2, max_rows=3),
+            "row": dp.Table(frame([[]])),
+        }
         for unit, twin in twins.items():
             source = dataclasses.replace(twin.source, engine=engine, relation="visits")
             object.__setattr__(twin, "source", source)
             session = dp.Session(twin, ledger=PlayLedger(twin.unit), dataset="d", by="")
             base = session.where("value > 1 and label in ('a', 'O''Neill')").group_by("grp", keys=["A", "ä ${x}"])
             count = base.rows(sigma=5) if unit != "person" else base.persons(sigma=5)
-            query = count.sum("value", (0, 10), sigma=9).mean("value", (0, 10), sigma=9).histogram(
-                "value", [0, 5, 10], sigma=3
-            ).count_distinct("label", 2, sigma=3)
+            query = (
+                count.sum("value", (0, 10), sigma=9)
+                .mean("value", (0, 10), sigma=9)
+                .histogram("value", [0, 5, 10], sigma=3)
+                .count_distinct("label", 2, sigma=3)
+            )
             private = session.group_by("grp", keys=dp.private(60, sigma=5)).sum("value", (0, 10), sigma=9)
             found.setdefault(name, {})[unit] = [*query.compiled().sql, *private.compiled().sql]
     return found
 
 
 def test_the_texts_are_the_golden_ones() -> None:
-    """Every change of the core query is a change of this file: ``python tests/tables/test_tables_exact.py`` writes it."""
+    """Every change of the core query shows here; ``python tests/tables/test_tables_exact.py`` writes the file."""
     assert texts() == json.loads(GOLDEN.read_text(encoding="utf-8"))
 
 

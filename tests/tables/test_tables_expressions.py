@@ -145,7 +145,26 @@ def test_arithmetic_never_leaves_the_doubles() -> None:
 
 
 def test_hostile_identifiers_and_literals_stay_inside_their_quotes() -> None:
-    words = ["'", '"', "`", "\\", "--", "/*", "*/", ";", "${x}", "$1", "%s", "?", "\n", "ä", "\u202e", "''", "\\'", "{}"]
+    words = [
+        "'",
+        '"',
+        "`",
+        "\\",
+        "--",
+        "/*",
+        "*/",
+        ";",
+        "${x}",
+        "$1",
+        "%s",
+        "?",
+        "\n",
+        "ä",
+        "\u202e",
+        "''",
+        "\\'",
+        "{}",
+    ]
     rng = random.Random(3)
     connection = duckdb.connect()
     for _ in range(300):
@@ -175,11 +194,82 @@ def test_hostile_identifiers_and_literals_stay_inside_their_quotes() -> None:
 # -- mutated texts -------------------------------------------------------------------------------------------
 
 TOKENS = [
-    *("select", "from", "where", "group by", "union", "drop table data", ";", "--", "/*", "*/", "'", '"', "(", ")", ","),
-    *("random()", "now()", "getenv('HOME')", "read_csv('/etc/passwd')", "count(*)", "sum(", "avg(", "1/0", "0x1", "1e999"),
-    *("::int", "cast(", " as ", "null", "not", "in (", "between", "like", "case when", "end", "over ()", "*", "%", "||", "?"),
-    *("$1", "${x}", "\\", "\x00", "ä", "𝔘", "patient_id", "ward", "cost", "data", "age", "pragma", "attach", "copy", "set"),
-    *("limit 1", "order by 1", "having 1=1", "with x as (", "values (1)", "exists", "[1]", "{'a': 1}", "x -> x", "@", "#"),
+    *(
+        "select",
+        "from",
+        "where",
+        "group by",
+        "union",
+        "drop table data",
+        ";",
+        "--",
+        "/*",
+        "*/",
+        "'",
+        '"',
+        "(",
+        ")",
+        ",",
+    ),
+    *(
+        "random()",
+        "now()",
+        "getenv('HOME')",
+        "read_csv('/etc/passwd')",
+        "count(*)",
+        "sum(",
+        "avg(",
+        "1/0",
+        "0x1",
+        "1e999",
+    ),
+    *(
+        "::int",
+        "cast(",
+        " as ",
+        "null",
+        "not",
+        "in (",
+        "between",
+        "like",
+        "case when",
+        "end",
+        "over ()",
+        "*",
+        "%",
+        "||",
+        "?",
+    ),
+    *(
+        "$1",
+        "${x}",
+        "\\",
+        "\x00",
+        "ä",
+        "𝔘",
+        "patient_id",
+        "ward",
+        "cost",
+        "data",
+        "age",
+        "pragma",
+        "attach",
+        "copy",
+        "set",
+    ),
+    *(
+        "limit 1",
+        "order by 1",
+        "having 1=1",
+        "with x as (",
+        "values (1)",
+        "exists",
+        "[1]",
+        "{'a': 1}",
+        "x -> x",
+        "@",
+        "#",
+    ),
 ]
 SEEDS = [
     "SELECT ward, COUNT(DISTINCT patient_id), SUM(cost) FROM data WHERE age >= 65 GROUP BY ward",
@@ -237,6 +327,7 @@ def test_mutated_texts() -> None:
     object.__setattr__(table, "source", dataclasses.replace(table.source, engine=watched))
     session = dp.Session(table, ledger=PlayLedger("person:patient_id"), dataset="d", by="")
     read = refused = 0
+    said: list[tuple[DptallyError, str]] = []
     for _ in range(10_000 if SOAK else 1_500):
         text = mutated(rng, rng.choice(SEEDS))
         keys = {"ward": ["A", "B"]} if "GROUP BY ward" in text else None
@@ -247,8 +338,9 @@ def test_mutated_texts() -> None:
             read += 1
         except DptallyError as error:
             refused += 1
-            assert not isinstance(error, dp.EngineFailed), text
-            assert "duckdb" not in str(error).lower() or "duckdb" in text.lower()
+            said.append((error, text))
+    assert not any(isinstance(error, dp.EngineFailed) for error, _ in said)
+    assert not any("duckdb" in str(error).lower() and "duckdb" not in text.lower() for error, text in said)
     assert all(CORE.match(sql) for sql in watched.seen)
     assert watched.seen
     assert read > 10
@@ -259,7 +351,8 @@ def test_select_texts() -> None:
     frame = pa.table({"patient_id": [1, 2], "ward": ["A", "B"], "cost": [1.0, 2.5]})
     table = dp.Table(frame, person="patient_id", max_groups=2, max_rows=3, name="visits")
     session = dp.Session(table, ledger=PlayLedger("person:patient_id"), dataset="d", by="")
-    text = 'SELECT "ward", COUNT(DISTINCT patient_id) AS people, SUM(cost * 2), AVG(cost) FROM Visits WHERE cost > 1 GROUP BY ward'
+    counted = 'SELECT "ward", COUNT(DISTINCT patient_id) AS people, SUM(cost * 2), AVG(cost)'
+    text = f"{counted} FROM Visits WHERE cost > 1 GROUP BY ward"
     query = session.sql(text, keys={"ward": ["A"]}, each={"cost * 2": (0, 9), "COST": (0, 5)}, cost=dp.ZCDP(0.1))
     assert [a.label for a in query.aggregates] == ["people", "cost * 2_sum", "cost_mean"]
     wrong = {

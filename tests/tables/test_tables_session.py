@@ -158,7 +158,17 @@ def test_every_aggregate_at_once(study: dp.Session) -> None:
         .median("cost", bins=range(0, 401, 50), sigma=5, name="bill")
     )
     (row,) = query.release().rows()
-    names = ("persons", "cost_sum", "age_mean", "age_variance", "age_q25", "age_q50", "cost_0_100", "ward_distinct", "bill_q50")
+    names = (
+        "persons",
+        "cost_sum",
+        "age_mean",
+        "age_variance",
+        "age_q25",
+        "age_q50",
+        "cost_0_100",
+        "ward_distinct",
+        "bill_q50",
+    )
     for name in names:
         assert row[f"{name}_low"] <= row[name] <= row[f"{name}_high"]
     text = str(query.preview())
@@ -319,7 +329,7 @@ def test_private_keys(study: dp.Session) -> None:
     delta0 = next(m.declared_delta for m, _ in plan.parts if isinstance(m, dp.ApproxDP))
     exact = sum(pow(2.718281828459045, -(x * x) / 32) for x in range(29, 200))
     assert delta0 == pytest.approx(exact / (4 * (2 * 3.141592653589793) ** 0.5), rel=1e-6)
-    assert dict((repr(m), n) for m, n in plan.parts)[f"ApproxDP(epsilon=0.0, delta={delta0!r})"] == 2
+    assert {repr(m): n for m, n in plan.parts}[f"ApproxDP(epsilon=0.0, delta={delta0!r})"] == 2
     result = query.median("age", bins=range(0, 101, 20), sigma=3).release()
     assert [row["ward"] for row in result.rows()] == WARDS
     assert all(row["persons"] >= 30 for row in result.rows())
@@ -418,7 +428,9 @@ class Broken:
 
 
 @pytest.mark.parametrize("error", [RuntimeError("patient 17 has flu"), ConnectionError("lost"), MemoryError()])
-def test_a_failure_keeps_the_debit_and_releases_nothing(error: BaseException, study: dp.Session, ledger: Ledger) -> None:
+def test_a_failure_keeps_the_debit_and_releases_nothing(
+    error: BaseException, study: dp.Session, ledger: Ledger
+) -> None:
     query, good = asked(study), study.table.source.engine
     object.__setattr__(study.table.source, "engine", Broken(good, error))
     with pytest.raises(dp.EngineFailed) as failure:

@@ -63,7 +63,14 @@ def test_what_is_no_source(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "broken.parquet").write_text("not parquet")
-    for bad in (5, {"a": [1]}, tmp_path / "nowhere.parquet", tmp_path / "a.txt", tmp_path / "empty.csv", (object(), "t")):
+    for bad in (
+        5,
+        {"a": [1]},
+        tmp_path / "nowhere.parquet",
+        tmp_path / "a.txt",
+        tmp_path / "empty.csv",
+        (object(), "t"),
+    ):
         with pytest.raises(dp.InvalidArgument):
             dp.Table(bad)
     with pytest.raises(dp.EngineFailed):
@@ -235,7 +242,9 @@ def test_joined_sources(tmp_path: Path) -> None:
         assert table.columns == ("who", "ward", "cost", "floor")
         again = table.join_person(dp.Table(pa.table({"who": [1, 2, 3], "old": [True, False, True]}), person="who"))
         session = dp.Session(again, ledger=PlayLedger("person:who"), dataset="d", by="")
-        assert abs(session.where("floor >= 1").sum("cost", (0, 10), sigma=0.01).release().rows()[0]["cost_sum"] - 6) < 0.2
+        assert (
+            abs(session.where("floor >= 1").sum("cost", (0, 10), sigma=0.01).release().rows()[0]["cost_sum"] - 6) < 0.2
+        )
     connection = duckdb.connect()
     connection.register("arrow", ARROW)
     connection.execute("CREATE TABLE visits AS SELECT * FROM arrow")

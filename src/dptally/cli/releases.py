@@ -72,9 +72,7 @@ def release(source: str, **options: Any) -> None:
     from dptally.ledger import Ledger
     from dptally.tables import Session, Table
 
-    opened = Table(
-        source, person=options["person"], max_groups=options["max_groups"], max_rows=options["max_rows"]
-    )
+    opened = Table(source, person=options["person"], max_groups=options["max_groups"], max_rows=options["max_rows"])
     dataset = options["dataset"] or opened.name
     with Ledger.open(options["url"], create=True) as ledger:
         _account(ledger, dataset, opened, options["account"])
@@ -201,15 +199,13 @@ def _after(result: Result, session: Session, options: dict[str, Any]) -> None:
         return
     names = [column.name for column in result.compiled.frame.columns]
     rows = result.rows()
-    shown = [
-        [*(str(row[name]) for name in names), *(_bar(row, name) for name in result.columns)] for row in rows
-    ]
+    shown = [[*(str(row[name]) for name in names), *(_bar(row, name) for name in result.columns)] for row in rows]
     table([*((name, "left") for name in names), *((name, "right") for name in result.columns)], shown)
     heading("paid")
-    entry = result.receipt
+    entry, left = result.receipt, session.left()
     facts(
         [
-            f"{entry.entry.symbol} {entry.cost:.6g} from {session.dataset}, entry {entry.number}; {session.left():.6g} left",
+            f"{entry.entry.symbol} {entry.cost:.6g} from {session.dataset}, entry {entry.number}; {left:.6g} left",
             f"unit of privacy: {session.table.unit}; error bars hold 95 % of the noise, not what the bounds cut off",
             *([f"statement: {options['output']}"] if options["output"] is not None else []),
         ]
