@@ -61,7 +61,7 @@ def one(name: str, path: str, runs: int, memory: str) -> dict[str, Any]:
 
     plain = {
         "plain": "SELECT ward, COUNT(*), SUM(cost) FROM '{}' GROUP BY ward",
-        "plain + count distinct": "SELECT ward, COUNT(*), SUM(cost), COUNT(DISTINCT patient_id) FROM '{}' GROUP BY ward",
+        "plain + count distinct": "SELECT ward, COUNT(DISTINCT patient_id), SUM(cost) FROM '{}' GROUP BY ward",
     }
     if name in plain:
         connection = duckdb.connect()
@@ -117,10 +117,22 @@ def main() -> None:
         for name in NAMES:
             if given.only not in name and name != "plain":
                 continue
-            command = [sys.executable, __file__, "--one", name, str(path), "--runs", str(given.runs), "--memory", given.memory]
+            command = [
+                sys.executable,
+                __file__,
+                "--one",
+                name,
+                str(path),
+                "--runs",
+                str(given.runs),
+                "--memory",
+                given.memory,
+            ]
             row = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
             base = base or row["cpu"]
-            print(f"| {name} | {row['cpu']} | x{row['cpu'] / base:.1f} | {row['wall']} | {row['peak MB']} |", flush=True)
+            print(
+                f"| {name} | {row['cpu']} | x{row['cpu'] / base:.1f} | {row['wall']} | {row['peak MB']} |", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("click")
 
-from dptally.cli.program import run  # noqa: E402
-from dptally.ledger import Ledger  # noqa: E402
+from dptally.cli.program import run
+from dptally.ledger import Ledger
 
 
 @pytest.fixture

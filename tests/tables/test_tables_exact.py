@@ -7,6 +7,7 @@ import math
 import random
 from collections import defaultdict
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -143,14 +144,10 @@ def test_row_unit_and_bins() -> None:
         assert found["value_sum"][index] == [sum(step(v, -3 * 2**18, 9 * 2**18, -18) or 0 for v in values)]
         inside = [v for v in finite if -3 <= v <= 9]
         nearest = [float(math.floor(v * 2**18 + 0.5)) / 2**18 for v in inside]
-        bins = [
-            sum(1 for v in nearest if a <= v < b or (b == 9 and v == 9)) for a, b in zip(edges, edges[1:], strict=False)
-        ]
+        bins = [sum(1 for v in nearest if a <= v < b or (b == 9 and v == 9)) for a, b in pairwise(edges)]
         assert found["value"][index] == bins
         clamped = [float(math.floor(min(max(v, -3.0), 9.0) * 2**18 + 0.5)) / 2**18 for v in finite]
-        leaves = [
-            sum(1 for v in clamped if a <= v < b or (b == 9 and v == 9)) for a, b in zip(edges, edges[1:], strict=False)
-        ]
+        leaves = [sum(1 for v in clamped if a <= v < b or (b == 9 and v == 9)) for a, b in pairwise(edges)]
         assert found["tree"][index] == [*leaves, len(finite)]
 
 
@@ -199,7 +196,7 @@ def texts() -> dict[str, dict[str, list[str]]]:
 
 
 def test_the_texts_are_the_golden_ones() -> None:
-    """Every change of the core query is a change of this file: ``python tests/tables/test_tables_exact.py`` writes it."""
+    """Every change of the core query shows here; ``python tests/tables/test_tables_exact.py`` writes the file."""
     assert texts() == json.loads(GOLDEN.read_text(encoding="utf-8"))
 
 

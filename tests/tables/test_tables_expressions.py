@@ -327,6 +327,7 @@ def test_mutated_texts() -> None:
     object.__setattr__(table, "source", dataclasses.replace(table.source, engine=watched))
     session = dp.Session(table, ledger=PlayLedger("person:patient_id"), dataset="d", by="")
     read = refused = 0
+    said: list[tuple[DptallyError, str]] = []
     for _ in range(10_000 if SOAK else 1_500):
         text = mutated(rng, rng.choice(SEEDS))
         keys = {"ward": ["A", "B"]} if "GROUP BY ward" in text else None
@@ -337,8 +338,9 @@ def test_mutated_texts() -> None:
             read += 1
         except DptallyError as error:
             refused += 1
-            assert not isinstance(error, dp.EngineFailed), text
-            assert "duckdb" not in str(error).lower() or "duckdb" in text.lower()
+            said.append((error, text))
+    assert not any(isinstance(error, dp.EngineFailed) for error, _ in said)
+    assert not any("duckdb" in str(error).lower() and "duckdb" not in text.lower() for error, text in said)
     assert all(CORE.match(sql) for sql in watched.seen)
     assert watched.seen
     assert read > 10
@@ -349,7 +351,8 @@ def test_select_texts() -> None:
     frame = pa.table({"patient_id": [1, 2], "ward": ["A", "B"], "cost": [1.0, 2.5]})
     table = dp.Table(frame, person="patient_id", max_groups=2, max_rows=3, name="visits")
     session = dp.Session(table, ledger=PlayLedger("person:patient_id"), dataset="d", by="")
-    text = 'SELECT "ward", COUNT(DISTINCT patient_id) AS people, SUM(cost * 2), AVG(cost) FROM Visits WHERE cost > 1 GROUP BY ward'
+    counted = 'SELECT "ward", COUNT(DISTINCT patient_id) AS people, SUM(cost * 2), AVG(cost)'
+    text = f"{counted} FROM Visits WHERE cost > 1 GROUP BY ward"
     query = session.sql(text, keys={"ward": ["A"]}, each={"cost * 2": (0, 9), "COST": (0, 5)}, cost=dp.ZCDP(0.1))
     assert [a.label for a in query.aggregates] == ["people", "cost * 2_sum", "cost_mean"]
     wrong = {

@@ -329,7 +329,7 @@ def test_private_keys(study: dp.Session) -> None:
     delta0 = next(m.declared_delta for m, _ in plan.parts if isinstance(m, dp.ApproxDP))
     exact = sum(pow(2.718281828459045, -(x * x) / 32) for x in range(29, 200))
     assert delta0 == pytest.approx(exact / (4 * (2 * 3.141592653589793) ** 0.5), rel=1e-6)
-    assert dict((repr(m), n) for m, n in plan.parts)[f"ApproxDP(epsilon=0.0, delta={delta0!r})"] == 2
+    assert {repr(m): n for m, n in plan.parts}[f"ApproxDP(epsilon=0.0, delta={delta0!r})"] == 2
     result = query.median("age", bins=range(0, 101, 20), sigma=3).release()
     assert [row["ward"] for row in result.rows()] == WARDS
     assert all(row["persons"] >= 30 for row in result.rows())

@@ -202,10 +202,10 @@ def _after(result: Result, session: Session, options: dict[str, Any]) -> None:
     shown = [[*(str(row[name]) for name in names), *(_bar(row, name) for name in result.columns)] for row in rows]
     table([*((name, "left") for name in names), *((name, "right") for name in result.columns)], shown)
     heading("paid")
-    entry = result.receipt
+    entry, left = result.receipt, session.left()
     facts(
         [
-            f"{entry.entry.symbol} {entry.cost:.6g} from {session.dataset}, entry {entry.number}; {session.left():.6g} left",
+            f"{entry.entry.symbol} {entry.cost:.6g} from {session.dataset}, entry {entry.number}; {left:.6g} left",
             f"unit of privacy: {session.table.unit}; error bars hold 95 % of the noise, not what the bounds cut off",
             *([f"statement: {options['output']}"] if options["output"] is not None else []),
         ]

@@ -76,7 +76,7 @@ def ratio_width(gaussian: bool, first: float, second: float, level: float = LEVE
     For Laplace noise of scales a > b: P(|X + Y| > t) = (a^2 e^(-t/a) - b^2 e^(-t/b)) / (a^2 - b^2).
     """
     if gaussian:
-        return -ndtri((1 - level) / 2) * math.hypot(first, second)
+        return float(-ndtri((1 - level) / 2)) * math.hypot(first, second)
     a, b = max(first, second), min(first, second)
     return a * _laplace_width(math.ceil(256 * b / a), level)
 
