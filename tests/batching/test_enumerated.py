@@ -1,4 +1,6 @@
-"""Brute force: the exact profile of the enumerated mixture is never above ours, and reaches it where the manual says so."""
+"""Brute force: the exact profile of the enumerated mixture is never above ours, and reaches it where the manual says
+so.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ import random
 
 import numpy as np
 import pytest
-from batching import enumeration as e
 
 import dptally as dp
+from batching import enumeration as e
 
 A = (0.3, 0.8, 1.0, 1.3, 2.5, 6.0)
 SLACK = 3e-5  # of the midpoint rule

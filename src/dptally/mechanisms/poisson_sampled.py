@@ -157,7 +157,9 @@ class PoissonSampled(Mechanism):
         return 0.0
 
     def grouped(self, size: int) -> Mechanism:
-        """``size`` records, each in the sample by its own coin: exact for Gaussian noise [Ganesh 2024, arXiv 2401.10294]."""
+        """``size`` records, each in the sample by its own coin: exact for Gaussian noise [Ganesh 2024, arXiv
+        2401.10294].
+        """
         from dptally.mechanisms.mixture_of_gaussians import binomial_mixture
 
         if isinstance(self.mechanism, Gaussian) and self.adjacency is ADD_REMOVE:
@@ -165,7 +167,8 @@ class PoissonSampled(Mechanism):
                 return PoissonSampled(Gaussian(self.mechanism.sigma, size * self.mechanism.sensitivity), self.rate)
             return binomial_mixture(self.mechanism.sigma, self.mechanism.sensitivity, self.rate, size)
         raise Unanswerable(
-            f"groups of records of {self!r} are not answered: the exact pair is known for Gaussian noise under ADD_REMOVE"
+            f"groups of records of {self!r} are not answered: the exact pair is known for Gaussian noise under "
+            f"ADD_REMOVE"
         )
 
 
