@@ -39,7 +39,9 @@ def place(entry: registry.Declaration) -> tuple[int, str, int, str]:
 
 def table() -> str:
     lines = [
-        '"""Written by ``make door`` from the declarations in the files of this package: do not edit."""\n\n# ruff: noqa: E501',
+        '"""Written by ``make door`` from the declarations in the files of this package: do not edit."""',
+        "",
+        "# ruff: noqa: E501",
         "",
         "from typing import NamedTuple",
         "",
