@@ -33,7 +33,7 @@ class MixedLaw(Law):
         return self.cited
 
     def _logs(self) -> Floats:
-        return np.log(np.array([share for _, share in self.parts]))
+        return np.asarray(np.log(np.array([share for _, share in self.parts])), dtype=np.float64)
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = np.asarray(t)
@@ -47,7 +47,7 @@ class MixedLaw(Law):
             [np.expm1(np.minimum(np.asarray(law.log_moment(t)), 1.0)) * share for law, share in self.parts]
         )
         near = np.log1p(small.sum(axis=0))
-        return np.where(logs.max(axis=0) < 0.5, near, safe + np.log(np.exp(logs - safe).sum(axis=0)))
+        return np.asarray(np.where(logs.max(axis=0) < 0.5, near, safe + np.log(np.exp(logs - safe).sum(axis=0))))
 
     @property
     def mean(self) -> float:

@@ -87,7 +87,8 @@ class Mechanism(Value):
     def laws_below(self) -> tuple[Law, ...] | None:
         """Laws of pairs that the mechanism certainly attains, where ``laws`` only bounds it from above.
 
-        None: ``laws`` is the pair itself, so that it serves both ends of an interval. Empty: nothing is known from below.
+        None: ``laws`` is the pair itself, so that it serves both ends of an interval. Empty: nothing is known from
+        below.
         """
         return None
 

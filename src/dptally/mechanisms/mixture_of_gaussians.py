@@ -34,15 +34,18 @@ _LARGEST = 1e4  # sensitivity / sigma
 )
 @dataclass(frozen=True, slots=True)
 class MixtureOfGaussians(Mechanism):
-    """With probability ``probabilities[j]`` the query changes by ``sensitivities[j]`` (>= 0, L2), then N(0, sigma^2) is added.
+    """With probability ``probabilities[j]`` the query changes by ``sensitivities[j]`` (>= 0, L2), then N(0, sigma^2)
+    is added.
 
-    Remove: sum_j p_j N(c_j, sigma^2) against N(0, sigma^2); add: the reverse. Vectors by their norms [Choquette-Choo et al.
-    2023, arXiv 2310.15526, Cor. 4.7]; a group of k under Poisson sampling has c_j = j and p = Bin(k, q) [Ganesh 2024, arXiv
+    Remove: sum_j p_j N(c_j, sigma^2) against N(0, sigma^2); add: the reverse. Vectors by their norms [Choquette-Choo
+    et al.
+    2023, arXiv 2310.15526, Cor. 4.7]; a group of k under Poisson sampling has c_j = j and p = Bin(k, q) [Ganesh 2024,
+    arXiv
     2401.10294]. Proof in docs/batching.md.
 
-    >>> plan = 3 * MixtureOfGaussians(1.0, (0, 1, 2), (0.2, 0.6, 0.2)) + 2 * MixtureOfGaussians(2.0, (0, 2, 3), (0.33, 0.34, 0.33))
-    >>> round(plan.epsilon(1e-6), 6)
-    17.193114
+    >>> one, other = MixtureOfGaussians(1.0, (0, 1), (0.5, 0.5)), MixtureOfGaussians(2.0, (0, 2, 3), (0.33, 0.34, 0.33))
+    >>> round((3 * one + 2 * other).epsilon(1e-6), 4)
+    11.2118
     """
 
     sigma: float
@@ -70,14 +73,19 @@ class MixtureOfGaussians(Mechanism):
         object.__setattr__(self, "probabilities", chances)
 
     def assumptions(self) -> tuple[Assumption, ...]:
-        text = "sensitivity: the change of each query is bounded by one of these sizes, with these probabilities (not checked)"
+        text = (
+            "sensitivity: the change of each query is bounded by one of these sizes, with these "
+            "probabilities (not checked)"
+        )
         return (Assumption("sensitivity", text),)
 
     def noise_parameter(self) -> str | None:
         return "sigma"
 
     def _columns(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Shifts in units of the noise, increasing, and their probabilities, normalised; those of probability 0 dropped."""
+        """Shifts in units of the noise, increasing, and their probabilities, normalised; those of probability 0
+        dropped.
+        """
         weights: dict[Fraction, Fraction] = defaultdict(Fraction)
         for size, chance in zip(self.sensitivities, self.probabilities, strict=True):
             if chance > 0:
@@ -97,7 +105,9 @@ class MixtureOfGaussians(Mechanism):
 
 
 def binomial_mixture(sigma: float, sensitivity: float, rate: float, size: int) -> MixtureOfGaussians:
-    """A group of ``size`` records, each in the sample with probability ``rate``: shifts 0, 1, .., size with Bin(size, rate)."""
+    """A group of ``size`` records, each in the sample with probability ``rate``: shifts 0, 1, .., size with Bin(size,
+    rate).
+    """
     if size > _MOST - 1:
         raise InvalidArgument("size", f"at most {_MOST - 1} records together", size)
     q = Fraction(rate)

@@ -88,10 +88,13 @@ def training(
     adjacency: Adjacency = ADD_REMOVE,
     per_user: int = 1,
 ) -> Mechanism:
-    """A training run with Gaussian noise, batches from ``sampler``; without one, Poisson batches of the expected batch size.
+    """A training run with Gaussian noise, batches from ``sampler``; without one, Poisson batches of the expected
+    batch size.
 
-    noise_multiplier: the noise's standard deviation per unit of the clipping norm. Length: steps or epochs; epochs of fresh
-    batches need dataset_size and batch_size (ceil(epochs dataset_size / batch_size) steps). per_user: how many records a
+    noise_multiplier: the noise's standard deviation per unit of the clipping norm. Length: steps or epochs; epochs of
+    fresh
+    batches need dataset_size and batch_size (ceil(epochs dataset_size / batch_size) steps). per_user: how many
+    records a
     person has at most, all of them protected together (Poisson batches, ADD_REMOVE).
 
     >>> training(noise_multiplier=1.0, dataset_size=60_000, batch_size=256, epochs=10).epsilon(1e-5) < 1.2
@@ -119,7 +122,8 @@ def training(
         return plan
     if not isinstance(sampler, Poisson) or adjacency is not ADD_REMOVE:
         raise Unanswerable(
-            f"several records of one person are answered for Poisson batches under ADD_REMOVE, not for {sampler!r} under "
+            f"several records of one person are answered for Poisson batches under ADD_REMOVE, not for "
+            f"{sampler!r} under "
             f"{adjacency!r}: no theorem covers that"
         )
     assert isinstance(plan, Sampled)

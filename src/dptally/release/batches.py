@@ -31,7 +31,8 @@ Indices = NDArray[np.int64]
 class Batches:
     """An iterable of lists of record numbers, each pass drawn afresh; ``len`` is the number of batches.
 
-    It serves as ``batch_sampler`` of a torch DataLoader. Which records are in a batch, and how many, is as secret as the
+    It serves as ``batch_sampler`` of a torch DataLoader. Which records are in a batch, and how many, is as secret as
+    the
     data. Poisson batches may be empty: the step is then noise alone, and must not be skipped.
     """
 

@@ -20,7 +20,8 @@ def inspect_loader(loader: Any) -> Sampler:
     """The sampler that a data loader is; where no theorem covers it, ``Unanswerable`` with the reason.
 
     Understood: batch samplers made by ``dp.release.batches``; the Poisson samplers of opacus; shuffled and sequential
-    loaders, with or without ``drop_last``; subsets in random order; distributed samplers that repeat no record. A shuffled
+    loaders, with or without ``drop_last``; subsets in random order; distributed samplers that repeat no record. A
+    shuffled
     loader is ShuffledBatches, for which no amplification is proved, not Poisson.
     """
     if not hasattr(loader, "batch_sampler") and not hasattr(loader, "sampler"):
@@ -29,7 +30,7 @@ def inspect_loader(loader: Any) -> Sampler:
     if isinstance(batch_sampler, Batches):
         return batch_sampler.sampler
     for candidate in (batch_sampler, getattr(loader, "sampler", None)):
-        if _kind(candidate) in _POISSON:
+        if candidate is not None and _kind(candidate) in _POISSON:
             return Poisson(float(candidate.sample_rate))
     if (
         _kind(getattr(loader, "dataset", None)) == "IterableDataset"
@@ -64,7 +65,8 @@ def _ordered(sampler: Any, steps: int) -> Sampler:
     if kind == "DistributedSampler":
         if sampler.total_size > len(sampler.dataset):
             raise _uncovered(
-                f"it repeats {sampler.total_size - len(sampler.dataset)} records to make the parts equal; use drop_last=True"
+                f"it repeats {sampler.total_size - len(sampler.dataset)} records to make the parts equal; use "
+                f"drop_last=True"
             )
         return ShuffledBatches(steps) if sampler.shuffle else Cyclic(steps)
     raise _uncovered(f"its sampler is a {kind}, which is not known")
@@ -98,6 +100,7 @@ def _length(batch_sampler: Any) -> int:
 
 def _uncovered(reason: str) -> Unanswerable:
     return Unanswerable(
-        f"no theorem covers this loader: {reason}; draw its batches by dptally.release.batches(...) and give them to the "
+        f"no theorem covers this loader: {reason}; draw its batches by dptally.release.batches(...) and give "
+        f"them to the "
         "loader as batch_sampler"
     )

@@ -12,7 +12,9 @@ __all__ = ["plot_batching"]
 
 
 def plot_batching(rows: Sequence[BatchingRow], ax: Any = None) -> Any:
-    """One bar for each way of batching up to the certified upper end; what is not certain, down to the lower end, is pale."""
+    """One bar for each way of batching up to the certified upper end; what is not certain, down to the lower end, is
+    pale.
+    """
     axes = axes_or_new(ax)
     known = [row for row in rows if row.epsilon is not None][::-1]
     for place, row in enumerate(known):

@@ -151,7 +151,8 @@ class MixtureNodes:
         )
 
     def _step(self, left: float, right: float, zeta: float, reach: float, log_tolerance: float) -> tuple[float, float]:
-        """(h, log m): the largest step whose trapezoid error at \\|u\\| <= reach is certainly below the tolerance times m,
+        """(h, log m): the largest step whose trapezoid error at \\|u\\| <= reach is certainly below the tolerance
+        times m,
         a mass close to M. Cells as for the sampled Gaussian: arg A at their right ends, V at its largest.
         """
         most, width = self.ratio.most, self.ratio.range

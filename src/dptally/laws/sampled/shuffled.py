@@ -1,6 +1,7 @@
 r"""What shuffled batches certainly reveal: the largest output of an epoch.
 
-All other records contribute -1, the one in question 1 or nothing: relative to a batch of others its batch is at 2 or at 1,
+All other records contribute -1, the one in question 1 or nothing: relative to a batch of others its batch is at 2 or
+at 1,
 in a uniformly random place. The maximum of the t outputs over an epoch [Chua et al. 2024, arXiv 2403.17673] has
 
     P(max > C) = F(C, 2) against F(C, 1),    F(C, m) = 1 - Phi((C - m)/s) Phi(C/s)^(t-1);

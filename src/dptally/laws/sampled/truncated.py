@@ -2,7 +2,8 @@ r"""Truncated Poisson sampling: batches of at most B of n records, a uniform par
 
 With full = P(Bin(n-1, q) >= B) and kept = P(Bin(n, q) > B) B / (n full), for every data set under ADD_REMOVE
 
-    H_a <= (1 - full) H_a(Poisson pair at rate q) + full H_a(Poisson pair under REPLACE at rate kept, twice the contribution)
+    H_a <= (1 - full) H_a(Poisson pair at rate q) + full H_a(Poisson pair under REPLACE at rate kept, twice the
+    contribution)
 
 [Ganesh et al. 2025, arXiv 2508.15089; proof in docs/batching.md]: a mixture of pairs that reveals which case held.
 """

@@ -36,6 +36,6 @@ def allocation_laws(
         return (GaussianLaw(math.nextafter(times * laws[0].variance, math.inf) if times > 1 else laws[0].variance),)
     found = []
     for side in Direction:
-        parts = tuple((AllocationLaw(shift, size, side), number) for size, number in blocks if size > 1)
+        parts = tuple((AllocationLaw(shift, size, side), number) for size, number in blocks)
         found.append(AllocationEpochsLaw.of(parts))
     return tuple(found)

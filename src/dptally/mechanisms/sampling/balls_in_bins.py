@@ -24,7 +24,8 @@ __all__ = ["BallsInBins"]
 )
 @dataclass(frozen=True, slots=True, repr=False)
 class BallsInBins(Sampler):
-    """Every epoch each record is put into one of ``steps_per_epoch`` batches, uniformly and independently of the others.
+    """Every epoch each record is put into one of ``steps_per_epoch`` batches, uniformly and independently of the
+    others.
 
     [Chua et al. 2025, arXiv 2412.16802; Feldman, Shenfeld 2025, arXiv 2502.08202; proof in docs/batching.md]
 

@@ -26,7 +26,8 @@ __all__ = ["RandomAllocation"]
 )
 @dataclass(frozen=True, slots=True, repr=False)
 class RandomAllocation(Sampler):
-    """Each record is used in ``times`` of the ``steps`` steps of an epoch, a uniform subset, independently of the others.
+    """Each record is used in ``times`` of the ``steps`` steps of an epoch, a uniform subset, independently of the
+    others.
 
     Exact for ``times`` = 1; else bounded by one use in each of ``times`` blocks of steps [Feldman, Shenfeld 2025,
     arXiv 2502.08202; proof in docs/batching.md].
@@ -64,6 +65,7 @@ class RandomAllocation(Sampler):
 
     def laws_below(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...] | None:
         """The sum of all steps: times contributions, the noise of all."""
+        del adjacency
         if self.times in (1, self.steps) or step.noise is None:
             return None
         mu = self.times / (step.noise * self.steps**0.5) * (1 - 1e-14)

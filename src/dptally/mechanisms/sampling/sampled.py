@@ -36,7 +36,8 @@ class Sampled(Mechanism):
     """Run ``mechanism`` once on every batch that ``sampler`` draws, for that many ``steps`` or ``epochs``.
 
     Say the length once. Samplers that draw every batch afresh (Poisson, TruncatedPoisson, FixedSize) count steps; those
-    that pass over the data count epochs, or steps in whole epochs. As in ``PoissonSampled``, ``sensitivity`` is the norm
+    that pass over the data count epochs, or steps in whole epochs. As in ``PoissonSampled``, ``sensitivity`` is the
+    norm
     bound of one record's contribution; under REPLACE the change is twice that. What no theorem covers is refused.
 
     >>> from dptally.mechanisms.gaussian import Gaussian

@@ -35,12 +35,14 @@ class Step:
                 return ()
             if not composition.determined:
                 raise Unanswerable(
-                    f"sampling amplifies a privacy profile, and {self.mechanism!r} bounds Renyi divergences only; sample "
+                    f"sampling amplifies a privacy profile, and {self.mechanism!r} bounds Renyi divergences "
+                    f"only; sample "
                     "what it stands for (Gaussian, Laplace, ...), or state it as ApproxDP or GaussianDP"
                 )
             if len(composition.parts) > 1 or composition.parts[0][1] > 1:
                 raise Unanswerable(
-                    f"one batch used by several mechanisms is not answered: {self.mechanism!r} has no single loss; sample "
+                    f"one batch used by several mechanisms is not answered: {self.mechanism!r} has no single "
+                    f"loss; sample "
                     "each part by itself, or state the whole as one ApproxDP, GaussianDP or Profile guarantee"
                 )
             found.append(composition.parts[0][0])
@@ -61,7 +63,8 @@ class Step:
         if isinstance(self.mechanism, (Gaussian, Laplace)):
             return Step(replace(self.mechanism, sensitivity=2.0 * self.mechanism.sensitivity))
         raise Unanswerable(
-            f"a replaced record moves {self.mechanism!r} by twice one contribution, which is known for Gaussian and Laplace "
+            f"a replaced record moves {self.mechanism!r} by twice one contribution, which is known for Gaussian "
+            f"and Laplace "
             "noise only; use one of these, or PoissonSampled"
         )
 
@@ -77,10 +80,14 @@ class Sampler(Value):
 
     @abstractmethod
     def laws(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...]:
-        """The laws of one unit, remove and add (or one for both): dominating pairs, so that answers are upper bounds."""
+        """The laws of one unit, remove and add (or one for both): dominating pairs, so that answers are upper
+        bounds.
+        """
 
     def laws_below(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...] | None:
-        """Laws of pairs that the mechanism attains, where ``laws`` is only a bound; None where it is attained itself."""
+        """Laws of pairs that the mechanism attains, where ``laws`` is only a bound; None where it is attained
+        itself.
+        """
         del step, adjacency
         return None
 

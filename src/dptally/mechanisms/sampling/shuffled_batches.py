@@ -25,7 +25,8 @@ __all__ = ["ShuffledBatches"]
 class ShuffledBatches(Sampler):
     """Every epoch the records are shuffled and cut into ``steps_per_epoch`` batches of equal size.
 
-    Upper end: no amplification, one mechanism per epoch. Lower end, Gaussian noise: what the largest of the outputs of one
+    Upper end: no amplification, one mechanism per epoch. Lower end, Gaussian noise: what the largest of the outputs
+    of one
     epoch reveals [Chua et al. 2024, How private are DP-SGD implementations?, arXiv 2403.17673].
 
     >>> ShuffledBatches(steps_per_epoch=1000)
@@ -63,6 +64,7 @@ class ShuffledBatches(Sampler):
 
     def why(self) -> str:
         return (
-            "upper end: no amplification, the only proved bound for shuffling; lower end: an attack on the largest output of "
+            "upper end: no amplification, the only proved bound for shuffling; lower end: an attack on the "
+            "largest output of "
             "each epoch"
         )

@@ -23,9 +23,11 @@ __all__ = ["TruncatedPoisson"]
 )
 @dataclass(frozen=True, slots=True, repr=False)
 class TruncatedPoisson(Sampler):
-    """Each of ``dataset_size`` records joins with probability ``rate``; of more than ``cap`` a uniform ``cap`` are kept.
+    """Each of ``dataset_size`` records joins with probability ``rate``; of more than ``cap`` a uniform ``cap`` are
+    kept.
 
-    ADD_REMOVE, Gaussian noise [Ganesh et al. 2025, arXiv 2508.15089; proof in docs/batching.md]: a bounding pair. The upper
+    ADD_REMOVE, Gaussian noise [Ganesh et al. 2025, arXiv 2508.15089; proof in docs/batching.md]: a bounding pair. The
+    upper
     end is certified; the lower end is that of a record among records that contribute nothing.
 
     >>> TruncatedPoisson(rate=0.01, dataset_size=10_000, cap=150)

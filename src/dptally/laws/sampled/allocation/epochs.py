@@ -4,9 +4,11 @@ For one epoch H_l is the profile in the loss l, and for Re z > 0 and a soft cut 
 
     E_P[w(L) e^{zL}] = int (z(1+z) w + (2z+1) w' + w'') e^{zl} H_l dl,          (integration by parts, twice)
 
-by the trapezoid rule. H continues to l + ia with |H(l + ia)| <= e^{t a^2/(2 m^2)} H_l, because the ratios of all steps can be
+by the trapezoid rule. H continues to l + ia with |H(l + ia)| <= e^{t a^2/(2 m^2)} H_l, because the ratios of all
+steps can be
 turned together, and |w(l + ia)| <= e^{a^2/(2 v^2)} w(l): so the rule converges geometrically, and
-|phi(u)| <= exp(-u^2 / (2 (t/m^2 + 1/v^2))). What the cut leaves out, at most E times E_P[1 - w], is added to the upper end.
+|phi(u)| <= exp(-u^2 / (2 (t/m^2 + 1/v^2))). What the cut leaves out, at most E times E_P[1 - w], is added to the
+upper end.
 Derivations: docs/batching.md, "Epochs".
 """
 
@@ -82,7 +84,7 @@ class CutEpoch:
         x = (self.cut - nodes.loss) / self.width
         return log_ndtr(x), -0.5 * x * x - _HALF_LOG_TAU, x
 
-    def _sums(self, nodes: _Nodes, z: Complexes, centre: float) -> tuple[Complexes, Floats]:
+    def sums(self, nodes: _Nodes, z: Complexes, centre: float) -> tuple[Complexes, Floats]:
         """(the sum for each z times e^{-z centre}, a bound of its relative-to-moduli rounding and doubt)."""
         log_w, log_d, x = self._window(nodes)
         v = self.width
@@ -163,7 +165,7 @@ class CutEpoch:
             values, errors = np.empty(3), np.empty(3)
             centre = self._centre(nodes, theta)
             for k in range(3):
-                total, error = self._sums(nodes, z[k : k + 1], centre)
+                total, error = self.sums(nodes, z[k : k + 1], centre)
                 values[k], errors[k] = float(total[0].real), float(error[0])
             missed = math.exp(min(self._log_rule_error(nodes, theta, 0.0, centre), 700.0))
             if not (values > 0).all() or not errors[1] + missed < 0.01 * values[1]:
@@ -228,7 +230,7 @@ def _nodes(law: AllocationLaw, sharp: float, right: float, step: float) -> _Node
     """Bounds of the profile at the nodes; beyond ``sharp``, where the window hides them, only bounds."""
     left = _left_end(law)
     j = np.arange(math.floor(left / step), math.ceil(right / step) + 1)
-    loss = step * j
+    loss = np.asarray(step * j, dtype=np.float64)
     far = loss > sharp
     lower, upper = np.empty((2, len(loss)))
     lower[~far], upper[~far] = law.log_profile(loss[~far])
@@ -286,7 +288,9 @@ class _EpochCharacteristic(Characteristic):
         scale = math.exp(self.tilt * self.centre - self.log_moment)
         for i in range(0, number, 1024):
             u = step * np.arange(i, min(i + 1024, number), dtype=np.float64)
-            total, blame = self.source._sums(self.nodes, self.tilt + 1j * u, self.centre)
+            total, blame = self.source.sums(
+                self.nodes, np.asarray(self.tilt + 1j * u, dtype=np.complex128), self.centre
+            )
             value[i : i + 1024], error[i : i + 1024] = total * scale, blame * scale
         value = value - 1.0
         value[0] = 0.0
@@ -371,7 +375,7 @@ class AllocationEpochsLaw(ProfileLaw):
         with np.errstate(divide="ignore"):
             low = np.maximum(low, np.log(-np.expm1(np.minimum(epsilon, 0.0))) - 4 * EPS)
         pending = np.abs(epsilon) < 1e6
-        few = np.count_nonzero(pending) <= _FEW
+        few = bool(np.count_nonzero(pending) <= _FEW)
         # large losses are rarer where the record is absent
         level = _FIRST if self.parts[0][0].side is Direction.REMOVE else _FIRST_ADD
         while pending.any() and level > _LAST:

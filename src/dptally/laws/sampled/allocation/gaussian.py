@@ -112,7 +112,9 @@ class _Jumps:
     sharp: bool = True
 
     def log_bounds(self, b: Floats) -> Bounds:
-        """The excess b - t falls into one of a geometric sequence of classes, each with a cut and contours of its own."""
+        """The excess b - t falls into one of a geometric sequence of classes, each with a cut and contours of its
+        own.
+        """
         t = self.steps
         low, high, rate = np.full(len(b), -np.inf), np.full(len(b), np.inf), np.ones(len(b))
         number = np.floor(np.log(np.maximum(b - t, 1e-300) / t) / math.log(_RATIO))

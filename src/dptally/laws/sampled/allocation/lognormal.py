@@ -49,7 +49,7 @@ class SmallLogNormal:
         a = np.minimum(_LINES / m, 8.0)
         h = float((2 * math.pi * a / (50.0 + 0.5 * a * a)).max())
         h = 2.0 ** math.floor(math.log2(min(h, 0.25)))
-        x = h * np.arange(-math.ceil(_FURTHEST / h), math.ceil(_FURTHEST / h) + 1)
+        x = np.asarray(h * np.arange(-math.ceil(_FURTHEST / h), math.ceil(_FURTHEST / h) + 1), dtype=np.float64)
         out = np.empty((4, len(tilt)))
         with np.errstate(over="ignore", under="ignore"):
             y = np.exp(np.minimum(m * x - 0.5 * m * m, 700.0))
@@ -72,7 +72,8 @@ class SmallLogNormal:
             base = np.exp(-0.5 * x * x + (math.log(h) - _HALF_LOG_TAU))
             lifted = np.expm1(-np.multiply.outer(tilt[sharp], y)) @ base
             k[sharp] = np.log1p(lifted)
-        # what the rule misses: 2 e^{a^2/2 - 2 pi a / h} f(c cos ma) / f(c), and of E 1; f by its own estimate, at most 1
+        # what the rule misses: 2 e^{a^2/2 - 2 pi a / h} f(c cos ma) / f(c), and of E 1; f by its own estimate, at
+        # most 1
         angle = np.minimum(_LINES, 8.0 * m)
         a = angle / m
         # log f is convex in c: log f(c cos) <= log f(c) - c (1 - cos) (log f)'(c cos), and by f <= 1 at most -log f(c)

@@ -1,10 +1,13 @@
 r"""A piece of the ratio of a Gaussian step as a summand: Y = exp(m x - m^2/2) with low < x <= high, for large sums.
 
-A measure, not a probability. E e^{zY}, z = c + iu, c > 0, by Gauss-Legendre panels in x that narrow towards the upper end:
-on the Bernstein ellipse of a panel |e^{zY}| <= exp(Y_right (c + |u| sin(m tall))). Decay of a piece without lower end: the
+A measure, not a probability. E e^{zY}, z = c + iu, c > 0, by Gauss-Legendre panels in x that narrow towards the upper
+end:
+on the Bernstein ellipse of a panel |e^{zY}| <= exp(Y_right (c + |u| sin(m tall))). Decay of a piece without lower
+end: the
 path x + ib/m, then straight down to the upper end, gives for every u >= U and 0 < b < pi/2
 
-    |E e^{zY}| <= e^{b^2/(2m^2)} ( E e^{Y (c cos b - U sin b)} + phi(high) e^{cB} min(b/m, pi / (2 m B U)) ),   B = Y(high).
+    |E e^{zY}| <= e^{b^2/(2m^2)} ( E e^{Y (c cos b - U sin b)} + phi(high) e^{cB} min(b/m, pi / (2 m B U)) ),   B =
+    Y(high).
 
 Derivations: docs/batching.md, "Sums of ratios".
 """
@@ -75,7 +78,8 @@ class LargeLogNormal:
         return np.asarray(2.0 ** (np.arange(-20, 19) / 2.0) / self.largest)
 
     def _panels(self, modulus: float) -> _Panels | None:
-        """Panels on which zY, |z| <= modulus, changes by at most e^_STEEP, no longer than one and than 1/m: of equal length
+        """Panels on which zY, |z| <= modulus, changes by at most e^_STEEP, no longer than one and than 1/m: of equal
+        length
         in Y near the upper end, in x further down. None where that needs too many.
         """
         m, widest = self.shift, min(0.5, 0.5 / self.shift)

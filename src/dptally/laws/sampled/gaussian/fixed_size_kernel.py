@@ -94,10 +94,12 @@ class FixedSizeNodes:
         """(centres, half-width) of panels that cover [0, end]."""
         half = 0.5 * min(1.0, self.scale)
         number = math.ceil(end / (2 * half))
-        return half * (2.0 * np.arange(number) + 1.0), half
+        return np.asarray(half * (2.0 * np.arange(number) + 1.0), dtype=np.float64), half
 
     def _log_excess(self, centres: Floats, half: float, theta: float, reach: float) -> Floats:
-        """For each rho the log of the sum over the panels of H (64/15) S / (1 - rho^-2); inf where the ellipse is too tall."""
+        """For each rho the log of the sum over the panels of H (64/15) S / (1 - rho^-2); inf where the ellipse is too
+        tall.
+        """
         m, s = 1.0 / self.scale, self.scale
         long, tall = 0.5 * half * (_RHO + 1 / _RHO), 0.5 * half * (_RHO - 1 / _RHO)
         left, right = centres - long[:, None], centres + long[:, None]
@@ -209,9 +211,11 @@ class FixedSizeNodes:
     # -- decay ---------------------------------------------------------------------------------------------
 
     def log_decay(self, theta: float, start: Floats) -> Floats:
-        r"""\|phi(u)\| <= (atom + min(C, T / u)) / M: T the total variation of the tilted density of the loss, C its mass.
+        r"""\|phi(u)\| <= (atom + min(C, T / u)) / M: T the total variation of the tilted density of the loss, C its
+        mass.
 
-        The density is phi A^{1+theta} / (m share) in the loss above 0 and phi A^{-theta} / (m share) below, of one value at
+        The density is phi A^{1+theta} / (m share) in the loss above 0 and phi A^{-theta} / (m share) below, of one
+        value at
         0; below it only falls outwards. Above, it changes on a cell by at most d sup f sup |(log f)'|.
         """
         m = 1.0 / self.scale
