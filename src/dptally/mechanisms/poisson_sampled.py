@@ -205,8 +205,8 @@ def _replace_law(sides: tuple[Law, ...], rate: Fraction) -> Law:
     if found is not None:
         return found
     raise Unanswerable(
-        f"no dominating pair is known for a sampled {type(law).__name__} under REPLACE. Supported: Gaussian and Laplace "
-        f"noise, and losses of at most {_MANY_OUTCOMES} values. Alternatively account under ADD_REMOVE and use "
+        f"no dominating pair is known for a sampled {type(law).__name__} under REPLACE. Supported: Gaussian and Laplace"
+        f" noise, and losses of at most {_MANY_OUTCOMES} values. Alternatively account under ADD_REMOVE and use "
         "(2 epsilon, (1 + e^epsilon) delta)"
     )
 
