@@ -110,7 +110,7 @@ def test_an_undescribed_run_is_asked_for() -> None:
 
 @pytest.mark.parametrize("sampler", ["shuffled", "fixed size batches", "balls in bins"])
 def test_other_samplers_are_answered_or_undetermined(sampler: str) -> None:
-    text = f"epsilon 3 at delta 1e-5: noise 1, batch size 600, dataset size 60000, 1 epoch, {sampler}"
+    text = f"epsilon 3 at delta 1e-5: noise 1, batch size 5, dataset size 10, 1 epoch, {sampler}"
     verdict = dp.check(text)
     assert verdict.status in ("undetermined", "true", "loose", "refuted")
     if verdict.claim.plan is None:
