@@ -19,6 +19,7 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.law import Law
 from dptally.law.law import Numbers
+from dptally.laws.quadrature.legendre import gauss_legendre
 from dptally.numerics.logspace import log1p
 
 __all__ = ["ProfileLaw"]
@@ -104,7 +105,7 @@ def _rule(law: ProfileLaw, tilt: float) -> tuple[Floats, Floats]:
         edges = np.concatenate(([0.0], points[: last + 1]))
         edges = edges[np.concatenate(([True], np.abs(edges[1:]) > 1e-4 * abs(float(edges[-1]))))]
         sides.append(edges)
-    nodes, weights = np.polynomial.legendre.leggauss(_POINTS)
+    nodes, weights = gauss_legendre(_POINTS)
     loss, log_mass = [], []
     for edges in sides:
         half = 0.5 * np.abs(np.diff(edges))

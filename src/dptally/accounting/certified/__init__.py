@@ -6,3 +6,6 @@ from dptally.accounting.certified.engine import delta_profile as delta_profile
 from dptally.accounting.certified.engine import epsilon_curve as epsilon_curve
 from dptally.accounting.certified.engine import epsilon_interval as epsilon_interval
 from dptally.accounting.certified.engine import epsilon_intervals as epsilon_intervals
+from dptally.numerics.assumptions import require_accurate_functions
+
+require_accurate_functions()

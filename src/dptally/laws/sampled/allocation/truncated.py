@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dptally.law.characteristic import NodeCharacteristic
+from dptally.laws.quadrature.legendre import gauss_legendre
 from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
@@ -41,12 +41,6 @@ _GAUSS_ULPS = 16.0
 _SHIFT_ULPS = 2.0
 
 
-@lru_cache(maxsize=64)
-def _rule(number: int) -> tuple[Floats, Floats]:
-    points, weights = np.polynomial.legendre.leggauss(number)
-    return points, weights
-
-
 @dataclass(frozen=True, slots=True)
 class _Panels:
     """Centres and half-widths, from right to left."""
@@ -55,10 +49,9 @@ class _Panels:
     half: Floats
 
     def nodes(self, number: int) -> tuple[Floats, Floats]:
-        points, weights = _rule(number)
-        return (self.centre[:, None] + self.half[:, None] * points).ravel(), np.multiply.outer(
-            self.half, weights
-        ).ravel()
+        points, weights = gauss_legendre(number)
+        places = self.centre[:, None] + self.half[:, None] * points
+        return places.ravel(), np.multiply.outer(self.half, weights).ravel()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
+from dptally.laws.quadrature.legendre import gauss_legendre
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import ndtr
@@ -32,13 +32,7 @@ _RHO = np.array([1.2, 1.5, 2.0, 2.7, 3.5, 5.0])
 _MOST_POINTS = 160  # of one panel
 _MAX_NODES = 20_000
 _TABLE_POINTS = 20
-_GAUSS_ULPS = 16.0  # of nodes (absolute, of 1) and weights (relative) of numpy's rule
-
-
-@lru_cache(maxsize=64)
-def _rule(number: int) -> tuple[Floats, Floats]:
-    points, weights = np.polynomial.legendre.leggauss(number)
-    return points, weights
+_GAUSS_ULPS = 16.0  # of nodes (absolute, of 1) and weights (relative): one is enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +117,7 @@ class FixedSizeNodes:
         return np.where(usable, out, np.inf)
 
     def _nodes(self, centres: Floats, half: float, number: int) -> tuple[Floats, Floats]:
-        points, weights = _rule(number)
+        points, weights = gauss_legendre(number)
         return (centres[:, None] + half * points).ravel(), np.tile(half * weights, len(centres))
 
     # -- K at many tilts -----------------------------------------------------------------------------------
