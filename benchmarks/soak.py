@@ -32,11 +32,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "accounting" / "certified"))
 
 import numpy as np
-import tables
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import dptally as dp
+import tables
 import truth
 from dptally.accounting.certified import engine
 from dptally.accounting.certified.contour import inversion

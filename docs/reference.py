@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
 from pathlib import Path
@@ -15,6 +16,16 @@ HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent / "src" / "dptally"
 CITED = re.compile(r"\[([^\[\]]*(?:\b(?:19|20)\d\d\b|\bpaper\b|\bibid\b)[^\[\]]*)\]")
 MODULES = ("gdp", "noise", "release", "audit", "ledger", "meaning", "conversions", "report")
+#: modules whose functions are called by their own name, dp.accounting.renyi.epsilon(...): those of __all__
+FRAMEWORKS = (
+    *(
+        f"accounting.{name}"
+        for name in ("pure", "approximate", "optimal", "renyi", "concentrated", "alpha", "gaussian")
+    ),
+    *("accounting.group", "accounting.tradeoff", "accounting.loss"),
+    *(f"meaning.{name}" for name in ("outcomes", "bayes", "attacks")),
+    *(f"divergences.{name}" for name in ("finite", "densities", "inequalities")),
+)
 
 
 def first_sentence(text: str | None) -> str:
@@ -58,12 +69,13 @@ def names_page() -> str:
     for name, member in sorted(vars(dp.Mechanism).items()):
         if not name.startswith("_") and inspect.isfunction(member) and member.__doc__:
             lines.append(f"| `{name}{signature(member)}` | {first_sentence(member.__doc__)} |")
-    for module_name in MODULES:
-        module = getattr(dp, module_name)
+    for module_name in (*MODULES, *FRAMEWORKS):
+        module = importlib.import_module(f"dptally.{module_name}")
+        listed = set(module.__all__) if module_name in FRAMEWORKS else set(vars(module))
         members = [
             (n, v)
             for n, v in vars(module).items()
-            if not n.startswith("_") and (inspect.isfunction(v) or inspect.isclass(v))
+            if n in listed and not n.startswith("_") and (inspect.isfunction(v) or inspect.isclass(v))
         ]
         members = [(n, v) for n, v in members if str(getattr(v, "__module__", "")).startswith("dptally")]
         if members:
@@ -105,7 +117,7 @@ def theorems_page() -> str:
     lines += [
         "## Conversions between definitions",
         "",
-        "The first edge of a pair is the tightest.",
+        "The first edge of a pair is the tightest; docs/frameworks.md says where it is the best possible.",
         "",
         "| from | to | gives | function | theorem |",
         "|---|---|---|---|---|",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from dptally.accounting.decimals import shown_up
 from exhibit import BLUE, GREEN, GREY, INK, PURPLE, RED, Exhibit, Paper, figure, label, main, table
 
 import dptally as dp
@@ -85,8 +86,8 @@ def figure_2() -> Exhibit:
     sgd = gdp.measure(gdp.refined(SGD))
     numbers |= {"laplace.mu": gdp.measure(LAPLACE).mu.upper, "sgd.mu": sgd.mu.upper}
     rows = [
-        ("Laplace, Delta/b = 2", str(gdp.identify(LAPLACE).tail_limit), f"{numbers['laplace.mu']:.10f}"),
-        ("SGD, refined", str(gdp.identify(gdp.refined(SGD)).tail_limit), f"{sgd.mu.upper:.6f}"),
+        ("Laplace, Delta/b = 2", str(gdp.identify(LAPLACE).tail_limit), str(gdp.measure(LAPLACE).mu)),
+        ("SGD, refined", str(gdp.identify(gdp.refined(SGD)).tail_limit), str(sgd.mu)),
         ("ICEA, refined", str(gdp.identify(gdp.refined(ICEA)).tail_limit), "none: not GDP"),
     ]
     return Exhibit(
@@ -97,8 +98,8 @@ def figure_2() -> Exhibit:
         "right, bounds from finitely many points.",
         "The same pictures, with certified bounds.",
         "Theorem 3.3 must be read with care: mu_t (the limit of the tail) is only <b>necessary</b>. "
-        f"Laplace has mu_t = 0 but needs {numbers['laplace.mu']:.4f}; SGD has mu_t = 0.7071 but needs "
-        f"{sgd.mu.upper:.4f}. Taking mu_t for mu is unsafe.",
+        f"Laplace has mu_t = 0 but needs {shown_up(numbers['laplace.mu'], 5)}; SGD has mu_t = 0.7071 but needs "
+        f"{shown_up(sgd.mu.upper, 5)}. Taking mu_t for mu is unsafe.",
         "The staircases are drawn for Laplace with d = 0.5 and 0.1.",
         drawn,
         (table(("mechanism", "mu_t", "smallest mu"), rows),),
@@ -185,7 +186,7 @@ def table_1() -> Exhibit:
         (
             "Advanced",
             "5.25 6.51 7.47 8.28",
-            lambda d: approximate.epsilon(pure.directions(), d, "advanced").value,
+            lambda d: approximate.epsilon(pure, d, "advanced").value,
         ),
         ("RDP (Cor. 1)", "12.14 17.17 21.03 24.28", lambda d: pure_to_approx_mironov(STEP, STEPS, d)),
         ("GDP", "3.1 5.06 6.47 7.62", lambda d: gaussian.epsilon_mu(mu_pure, d)),
@@ -203,9 +204,7 @@ def table_1() -> Exhibit:
             cells.append(f"<b>{text}</b> / <b>{value:.4f}</b>" if wrong else f"{text} / {value:.4f}")
         rows.append((name, *cells))
     for name, plan in (("RDP, accounted properly", pure), ("Laplace, exact (ours)", laplace)):
-        values = [
-            renyi.epsilon(plan.directions(), d, "mironov").value if "RDP" in name else plan.epsilon(d) for d in DELTAS
-        ]
+        values = [renyi.epsilon(plan, d, "mironov").value if "RDP" in name else plan.epsilon(d) for d in DELTAS]
         numbers |= {f"{name}.{d:g}": v for d, v in zip(DELTAS, values, strict=True)}
         rows.append((name, *(f"- / {v:.4f}" for v in values)))
     truth = optimal.composed_delta(STEP, 0.0, STEPS, 5.28)
@@ -238,14 +237,14 @@ def figure_3(known: dict[str, float]) -> Exhibit:
     deltas = np.geomspace(1e-5, 0.9, 25)
     panel.plot(x, [approximate.implied_delta(10.0, 0.0, float(e)) for e in x], color=GREY, ls=":", label="basic")
     panel.plot(
-        [approximate.epsilon(pure.directions(), float(d), "advanced").value for d in deltas],
+        [approximate.epsilon(pure, float(d), "advanced").value for d in deltas],
         deltas,
         color=BLUE,
         ls="-.",
         label="advanced",
     )
     panel.plot(
-        [renyi.epsilon(pure.directions(), float(d), "mironov").value for d in deltas],
+        [renyi.epsilon(pure, float(d), "mironov").value for d in deltas],
         deltas,
         color=PURPLE,
         ls=(0, (5, 1)),
@@ -261,7 +260,7 @@ def figure_3(known: dict[str, float]) -> Exhibit:
             [gaussian.delta_mu(mu, float(e)) for e in x],
             color=colour,
             ls=dash,
-            label=f"{text}, mu = {mu:.4f}",
+            label=f"{text}, mu = {shown_up(mu, 5)}",
         )
     panel.plot(
         x,
@@ -295,13 +294,49 @@ def figure_3(known: dict[str, float]) -> Exhibit:
         "The central-limit mu, sqrt 2, is below the smallest valid one: it is an approximation and not a guarantee.",
         "Renyi accounting is drawn in place of Mironov's Corollary 1, which lies outside the picture.",
         drawn,
-        (table(("mechanism", "paper", "ours"), [(n, p, f"{v:.6f}") for n, p, v in values]),),
+        (table(("mechanism", "paper", "ours, rounded up"), [(n, p, shown_up(v, 7)) for n, p, v in values]),),
         {
             "sampled.0.5": sampled[0],
             "sampled.0.1": sampled[1],
             "laplace": plain,
             "delta_6(100)": gaussian.delta_mu(6.0, 100.0),
         },
+    )
+
+
+def appendix_e() -> Exhibit:
+    """E.1: Laplace noise against pure DP of the same epsilon; E.2: Laplace noise on Poisson samples."""
+    drawn, (left, right) = figure(2, width=5.6, height=4.0)
+    numbers: dict[str, float] = {}
+    rows = []
+    for epsilon, colour in ((0.5, BLUE), (1.0, RED), (2.0, INK)):
+        x = np.linspace(0, epsilon, 121)
+        for name, m, dash in (("pure DP", dp.PureDP(epsilon), "-"), ("Laplace", dp.Laplace(1 / epsilon), "--")):
+            left.plot(x, gdp.transform(m, x).upper, color=colour, ls=dash, label=f"{name}, epsilon = {epsilon:g}")
+            box = gdp.measure(m).mu
+            numbers[f"{name}.{epsilon:g}"] = box.upper
+            rows.append((f"{name}, epsilon = {epsilon:g}", str(box)))
+    for rate, colour, dash in ((1.0, INK, "-"), (0.5, RED, "--"), (0.1, BLUE, "-.")):
+        m = dp.PoissonSampled(LAPLACE, rate)
+        x = np.linspace(0, math.log1p(rate * math.expm1(2.0)), 121)
+        right.plot(x, gdp.transform(m, x).upper, color=colour, ls=dash, label=f"rate {rate:g}")
+        box = gdp.measure(m).mu
+        numbers[f"rate.{rate:g}"] = box.upper
+        rows.append((f"Laplace, Delta/b = 2, sampled at {rate:g}", str(box)))
+    left.set_xlim(-0.1, 3.3)
+    label(left, "E.1: Laplace noise needs less than pure DP", "epsilon", "mu", at=("upper right", 1.0, 1.0))
+    label(right, "E.2: Laplace, Delta/b = 2, on samples", "epsilon", "mu")
+    return Exhibit(
+        "gdpt-appendix-e",
+        "Appendix E.1 and E.2: the transformation of Laplace noise, of pure DP and of samples",
+        "confirmed",
+        "Laplace noise of a given epsilon needs a smaller mu than pure DP of that epsilon; sampling lowers mu.",
+        "Both. The largest value of each curve is its mu; for pure DP it lies at 0, on samples between the ends.",
+        "None that we can see: the appendix itself is not in our copy of the paper, the text describes it.",
+        "epsilon = 0.5, 1, 2 on the left; the rates on the right are the paper's.",
+        drawn,
+        (table(("mechanism", "mu, certified"), rows),),
+        numbers,
     )
 
 
@@ -313,7 +348,7 @@ def paper() -> Paper:
         "Liu, Sun, Jiang, Kong: Identification, amplification and measurement (NeurIPS 2022)",
         "How to find the mu of any mechanism. The theory is right and useful; the pseudocode and one table "
         "entry are not.",
-        (figure_1(), figure_2(), algorithm_1(), first, figure_3(first.numbers)),
+        (figure_1(), figure_2(), algorithm_1(), first, figure_3(first.numbers), appendix_e()),
     )
 
 

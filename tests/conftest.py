@@ -4,6 +4,7 @@ machine; and the arithmetic of the engine for tests of what it calls.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +15,45 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # the helpers golden.py and truth/ are imported by name
 
+#: families that `make quick` leaves out: soak tests by nature, real processes and servers, whole pages, other tools
+SLOW = (
+    "accounting/",
+    "audit/",
+    "cli/test_cli_real.py",
+    "docs/test_docs.py",
+    "gdp/",
+    "laws/",
+    "ledger/test_ledger_crashes.py",
+    "ledger/test_ledger_filters.py",
+    "ledger/test_ledger_machine.py",
+    "ledger/test_ledger_races.py",
+    "ledger/test_ledger_tampering.py",
+    "noise/",
+    "papers/",
+    "release/",
+    "report/test_report_pictures.py",
+    "test_golden_rest.py",
+    "test_hostile_input.py",
+    "truth/",
+    "typing/",
+)
+#: one file of each of them that is fast, and tells early that something is wrong
+FAST = ("accounting/certified/test_engine.py", "accounting/test_explain.py", "gdp/test_gdp_contract.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        name = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
+        if name.startswith(SLOW) and name not in FAST:
+            item.add_marker(pytest.mark.slow)
+
+
 settings.register_profile(
     "suite", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("suite")
+settings.register_profile("quick", parent=settings.get_profile("suite"), max_examples=15)
+settings.load_profile("quick" if os.environ.get("DPTALLY_QUICK") else "suite")
 
 
 @pytest.fixture

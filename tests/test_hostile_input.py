@@ -30,19 +30,16 @@ from dptally.interval import Interval
 from dptally.meaning import attacks, bayes, outcomes
 from dptally.mechanisms import (
     ZCDP,
-    AlphaDP,
     ApproxDP,
-    DiscreteGaussian,
-    DiscreteLaplace,
     Gaussian,
     GaussianDP,
     Laplace,
     PoissonSampled,
-    Profile,
     PureDP,
     RandomizedResponse,
     RenyiDP,
     dpsgd,
+    registry,
 )
 from dptally.numerics import rounding
 from dptally.numerics.normal import (
@@ -157,20 +154,10 @@ PLANS = [
 
 # name -> (callable, good arguments); each argument is replaced in turn
 CONSTRUCTORS = {
-    "Gaussian": (Gaussian, {"sigma": 2.0, "sensitivity": 1.0}),
-    "Laplace": (Laplace, {"scale": 2.0, "sensitivity": 1.0}),
-    "RandomizedResponse": (RandomizedResponse, {"p": 0.6, "categories": 2}),
-    "DiscreteGaussian": (DiscreteGaussian, {"sigma": 2.0, "sensitivity": 1}),
-    "DiscreteLaplace": (DiscreteLaplace, {"scale": 2.0, "sensitivity": 1}),
-    "PureDP": (PureDP, {"epsilon": 0.5}),
-    "ApproxDP": (ApproxDP, {"epsilon": 0.5, "delta": 1e-9}),
-    "ZCDP": (ZCDP, {"rho": 0.1}),
-    "RenyiDP": (RenyiDP, {"orders": (2.0, 8.0), "epsilons": (0.1, 0.4)}),
-    "AlphaDP": (AlphaDP, {"alpha": 3.0, "epsilon": 0.1}),
-    "GaussianDP": (GaussianDP, {"mu": 0.5}),
-    "Profile": (Profile, {"delta_of_epsilon": None, "points": ((0.5, 1e-3), (1.0, 0.0))}),
-    "PoissonSampled": (PoissonSampled, {"mechanism": Gaussian(2.0), "rate": 0.1}),
-    "dpsgd": (dpsgd, {"noise_multiplier": 2.0, "sample_rate": 0.1, "steps": 3}),
+    entry.name: (entry.target, entry.arguments())
+    for entry in registry.declarations()
+    if entry.json != "composed" and registry.shipped(entry.target)
+} | {
     "k * m": (lambda count: count * Gaussian(2.0), {"count": 3}),
     "m * k": (lambda count: Laplace(2.0) * count, {"count": 3}),
 }

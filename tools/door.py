@@ -40,6 +40,9 @@ def place(entry: registry.Declaration) -> tuple[int, str, int, str]:
 def table() -> str:
     lines = [
         '"""Written by ``make door`` from the declarations in the files of this package: do not edit."""',
+        "# ruff: noqa: E501",
+        "",
+        "# ruff: noqa: E501",
         "",
         "from typing import NamedTuple",
         "",

@@ -54,6 +54,7 @@ _HOME = {
     "sweep": "answers.sweep",
     # tools
     "calibrate": "calibration",
+    "inspect_loader": "release.loaders",
     "Ledger": "ledger",
     # other tools, and the second opinion
     "from_dp_accounting": "interop",

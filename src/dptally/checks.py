@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.errors import InvalidArgument, InvalidType
-
-Floats = NDArray[np.float64]
+from dptally.numerics.arrays import Floats as Floats
 
 
 def real(name: str, value: object) -> float:

@@ -40,7 +40,7 @@ def test_a_framework_that_cannot_answer_says_why():
 
 
 def test_known_order_of_the_frameworks():
-    """E000-13: alpha divergence equals Mironov's Renyi conversion; the tight conversion beats both."""
+    """docs/errata.md: alpha divergence equals Mironov's Renyi conversion; the tight conversion beats both."""
     table = {row.framework: row.epsilon for row in rows((100 * Gaussian(20.0)).directions(), 1e-6)}
     assert table["alpha-divergence DP"] == table["Renyi DP, Mironov's conversion"]
     assert table["Renyi DP, tightest conversion"] < table["Renyi DP, Mironov's conversion"]

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from dptally.accounting import approximate, concentrated, optimal, renyi
 from dptally.accounting.citations import SOURCES, cited, unknown_tags
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.accounting.explain import facts
 from dptally.conversions import EDGES
 from dptally.law import Law
 from dptally.mechanisms import ApproxDP, Gaussian, Laplace, dpsgd
+from dptally.numerics.shown import shown_down, shown_up
 
 
 def all_laws(cls=Law):

@@ -226,7 +226,7 @@ def test_F5_the_printed_gaussian_calibration_is_unsafe_and_ours_is_not():
     for sigma in (gaussian.sigma_for(0.1, 1e-5), gaussian.classic_sigma(0.1, 1e-5)):
         assert sigma > printed
         assert exact_gaussian_delta(1 / sigma, 0.1) <= 1e-5 * (1 + 1e-15)
-    # E000-3: beyond epsilon 1 the classic formula is no theorem
+    # docs/errata.md: beyond epsilon 1 the classic formula is no theorem
     assert math.sqrt(2 * math.log(1.25e5)) / 10 < 0.4845 < gaussian.sigma_for(10.0, 1e-5) < 0.49990
 
 

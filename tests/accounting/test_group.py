@@ -45,7 +45,7 @@ def test_F17_the_printed_constant_is_not_ours(name):
 
 
 def test_F17_counterexample_of_the_errata():
-    """E000-6: Gaussian sigma 100, order 8, four records: the printed statement is below the truth."""
+    """docs/errata.md: Gaussian sigma 100, order 8, four records: the printed statement is below the truth."""
     single = float(alpha.divergence(Gaussian(sigma=100).directions(), np.array([8.0]))[0])
     truth = float(alpha.divergence(Gaussian(sigma=100, sensitivity=4).directions(), np.array([2.0]))[0])
     printed = 8 * 7 / (8 - 4) * single
@@ -118,7 +118,7 @@ def test_exact_sums():
     assert group.approximate(0.0, 1e-7, 5).delta >= 5e-7
     assert group.approximate(100.0, 1e-7, 50).delta == 1.0
     assert group.approximate(100.0, 0.0, 50).delta == 0.0
-    # E003-7: Gaussian truth 2.105 at a^2/(2a-1), a = 10
+    # docs/errata.md: Gaussian truth 2.105 at a^2/(2a-1), a = 10
     bound = group.renyi(10.0, 10 / 2, 2, "equal-order")
     truth = float(renyi.divergence(Gaussian(sigma=1.0, sensitivity=2).directions(), np.array([bound.order]))[0])
     assert truth <= bound.value <= truth * 1.004

@@ -33,6 +33,14 @@ def test_what_cannot_be_read_exits_with_2(capsys: pytest.CaptureFixture[str], ba
     assert_refused(here(capsys, "check", bad))
 
 
+def test_with_json_an_error_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["check", "hello", "--json"], ["epsilon", "fancy(1)", "--delta", "1e-5", "--json"]):
+        told = here(capsys, *arguments)
+        assert told.code == 2
+        assert set(json.loads(told.out)) == {"error", "exit_code"}
+        assert told.err.startswith("Error: ")
+
+
 def test_a_claim_or_a_proof_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert_refused(here(capsys, "check"), "CLAIM")
     assert_refused(here(capsys, "check", TRUE, "--verify", "x.json"), "CLAIM")

@@ -173,7 +173,59 @@ def test_gdp(run: Run) -> None:
     text = run("gdp", "laplace(scale=0.5)", "--head", "0.5").out
     assert "measured for epsilon <= 0.5 only" in text
     assert run("gdp", "approx(1, 1e-6)").out.startswith("no mu is enough")
-    assert_refused(run("gdp", "zcdp(1)"), "Renyi")
+    assert answer(run("gdp", "zcdp(0.5)", "--json"))["mu"]["upper"] < 1.540457
+    assert "beyond, delta is at most" in run("gdp", "renyi([2],[0.1])").out  # not GDP, but on a head
+    assert_refused(run("gdp", "renyi([2],[0.1])", "--whole"), "head")
+
+
+def test_gdp_of_a_plan_has_the_head_of_the_card(run: Run) -> None:
+    plan = "100 * poisson(gaussian(1.0), 0.01)"
+    found = answer(run("gdp", plan, "--json"))
+    page = json.loads(run("card", plan, "--json").out)
+    assert found["head"] == page["head"] == pytest.approx(3.68985, abs=1e-4)
+    assert found["mu"]["upper"] == page["mu"]["upper"] < 0.5
+    assert found["left_out"] == page["left_out"] < 2e-15
+    assert found["closed_mu"] == page["closed_mu"] == pytest.approx(10.0)
+    text = run("gdp", plan).out
+    assert "mu = 10" in text
+    assert "beyond, delta is at most" in text
+    assert "50-zCDP" in run("gdp", plan, "--identify").out or "50.0001-zCDP" in run("gdp", plan, "--identify").out
+
+
+def test_gdp_identify_rectify_rate(run: Run) -> None:
+    assert answer(run("gdp", "laplace(scale=0.5)", "--identify", "--json"))["verdict"] == "GDP"
+    assert "every mu is at least" in run("gdp", "gaussian(2)", "--identify").out
+    mended = answer(run("gdp", "approx(1, 1e-6)", "--rectify", "0", "10", "--head", "5", "--json"))
+    assert mended["scale"] == 2.0
+    assert "add Laplace noise" in run("gdp", "approx(1, 1e-6)", "--rectify", "0", "10", "--head", "5").out
+    assert_refused(run("gdp", "approx(1, 1e-6)", "--rectify", "0", "10"), "--head")
+    rate = answer(run("gdp", "laplace(scale=0.5)", "--rate", "0.9782783981", "--json"))
+    assert rate["rate"] == pytest.approx(0.5, abs=1e-6)
+    assert "not used" in run("gdp", "laplace(scale=0.5)", "--rate", "0.5").out
+    assert_refused(run("gdp", "laplace(1)", "--rate", "1", "--identify"), "at most one")
+
+
+def test_group_outcomes_adp(run: Run) -> None:
+    found = answer(run("group", "10 * gaussian(sigma=20)", "--size", "4", "--delta", "1e-6", "--json"))
+    assert found["epsilon"]["upper"] == (10 * dp.Gaussian(5.0)).epsilon(1e-6)
+    assert "4 records together" in run("group", "gaussian(20)", "--size", "4", "--delta", "1e-6").out
+    assert_refused(run("group", "gaussian(20)", "--size", "0", "--delta", "1e-6"), "size")
+    event = answer(run("outcomes", "50 * laplace(scale=20)", "--before", "0.01", "--json"))
+    box = dp.meaning.outcomes.of_plan(50 * dp.Laplace(20.0), 0.01)
+    assert (event["outcomes"][0]["lower"], event["outcomes"][0]["upper"]) == (box.lower, box.upper)
+    assert "factor 12.18" in run("outcomes", "50 * laplace(scale=20)").out
+    assert "without bound" in run("outcomes", "gaussian(1)").out
+    assert answer(run("adp", "--count", "50", "--sigma", "100", "--delta", "1e-5", "--json"))[
+        "epsilon"
+    ] == pytest.approx(0.341807021221)
+    assert "order 25" in run("adp", "--count", "1000", "--epsilon", "1", "--delta", "1e-5", "--integers").out
+    assert_refused(run("adp", "--count", "50", "--delta", "1e-5"), "exactly one")
+
+
+def test_calibrate_for_other_definitions(run: Run) -> None:
+    assert answer(run("calibrate", "gaussian(SIGMA)", "--rho", "0.02", "--json"))["value"] == pytest.approx(5.0)
+    assert "sigma" not in run("calibrate", "gaussian(SIGMA)", "--renyi", "10", "0.05").err
+    assert "renyi = 10, 0.05" in run("calibrate", "gaussian(SIGMA)", "--renyi", "10", "0.05").out
 
 
 def test_risk(run: Run) -> None:

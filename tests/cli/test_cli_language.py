@@ -10,25 +10,7 @@ import dptally as dp
 from dptally.cli.language import parse, template
 from dptally.cli.syntax import PlanError
 from dptally.mechanisms.registry import plan_names
-
-sizes = st.floats(1e-3, 1e3)
-rates = st.floats(1e-6, 1.0)
-singles = st.one_of(
-    st.builds(dp.Gaussian, sizes, sizes),
-    st.builds(dp.Laplace, sizes, sizes),
-    st.builds(dp.DiscreteLaplace, sizes, st.integers(1, 9)),
-    st.builds(dp.DiscreteGaussian, sizes, st.integers(1, 9)),
-    st.builds(dp.RandomizedResponse, st.floats(0.01, 0.99), st.integers(2, 9)),
-    st.builds(dp.PureDP, sizes),
-    st.builds(dp.ApproxDP, sizes, rates),
-    st.builds(dp.ZCDP, sizes),
-    st.builds(dp.GaussianDP, sizes),
-    st.builds(dp.AlphaDP, st.floats(1.1, 50), sizes),
-    st.builds(lambda a, e: dp.RenyiDP((a, a + 1), (e, e)), st.floats(1.1, 50), sizes),
-    st.builds(lambda e, d: dp.Profile.from_points([(e, d)]), sizes, st.floats(1e-9, 0.5)),
-)
-sampled = st.builds(dp.PoissonSampled, singles, rates, st.sampled_from(list(dp.Adjacency)))
-parts = st.lists(st.tuples(st.one_of(singles, sampled), st.integers(1, 10**6)), min_size=1, max_size=4)
+from strategies import parts
 
 
 @given(parts)

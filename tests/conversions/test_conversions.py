@@ -68,7 +68,7 @@ def test_F57_mironov_corollary_1(inputs, value):
 
 
 def test_F57_without_its_condition_the_corollary_is_refused():
-    """E003-3: epsilon 1, n 1000, delta 0.01 would give 383.9, where the exact delta is 0.9967."""
+    """docs/errata.md: epsilon 1, n 1000, delta 0.01 would give 383.9, where the exact delta is 0.9967."""
     with pytest.raises(InvalidArgument, match="condition"):
         pure_to_approx_mironov(1.0, 1000, 0.01)
 

@@ -4,6 +4,8 @@ docs/reference.py; run it when this fails.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import runpy
 from pathlib import Path
 
@@ -17,6 +19,17 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 def test_every_public_name() -> None:
     page = (DOCS / "reference-names.md").read_text(encoding="utf-8")
     assert [name for name in dp._HOME if f"| `{name}" not in page] == []
+
+
+def test_every_framework_function_with_its_signature() -> None:
+    page = (DOCS / "reference-names.md").read_text(encoding="utf-8")
+    for name in ("accounting.renyi", "accounting.group", "meaning.outcomes", "meaning.bayes", "meaning.attacks"):
+        module = importlib.import_module(f"dptally.{name}")
+        section = page.split(f"## dptally.{name}\n", 1)[1].split("\n## ", 1)[0]
+        functions = [one for one in module.__all__ if inspect.isfunction(getattr(module, one))]
+        assert [one for one in functions if f"| `{one}(" not in section] == []
+    assert "loss(direction='remove')" in page
+    assert "group(size)" in page
 
 
 def test_every_conversion_and_source() -> None:

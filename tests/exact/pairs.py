@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from flint import arb, ctx, fmpq
 
@@ -68,7 +69,7 @@ def profile(points: Sequence[tuple[float, float]]) -> Pair:
     while len(hull) > 1 and float(hull[-2][1]) <= float(last):
         hull.pop()
     out = [(last, arb(0)), (arb(0), last)] if float(last) > 0 else []
-    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(hull, hull[1:], strict=False)] + [arb(0)]
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(hull)] + [arb(0)]
     # a bend of the profile at x is a Q-mass there, the P-mass is x times that
     for (x, _), before, after in zip(hull[1:], slopes, slopes[1:], strict=False):
         out.append((x * (after - before), after - before))
@@ -89,13 +90,13 @@ def sampled(pair: Pair, rate: Number) -> Pair:
 def sampled_replace(pair: Pair, rate: Number) -> Pair:
     """Densities 1 - q + q F^-1(u) against 1 - q + q F^-1(1 - u), and what only one of the two can give."""
     q = exact(rate)
-    ratios = sorted(((a / b, b) for a, b in pair if not b == 0), key=lambda row: _key(row[0]))
+    ratios = sorted(((a / b, b) for a, b in pair if b != 0), key=lambda row: _key(row[0]))
     alone = sum((a for a, b in pair if b == 0), arb(0))
     ends = [arb(0)]
     for _, weight in ratios:
         ends.append(ends[-1] + weight)
     cuts = sorted([*ends[1:-1], *(1 - end for end in ends[1:-1])], key=_key)
-    out: Pair = [(q * alone, arb(0)), (arb(0), q * alone)] if not alone == 0 else []
+    out: Pair = [(q * alone, arb(0)), (arb(0), q * alone)] if alone != 0 else []
     i, j, start = 0, len(ratios) - 1, arb(0)
     for cut in [*cuts, arb(1)]:
         length = cut - start

@@ -24,12 +24,12 @@ def _count(atoms: int, copies: int) -> int:
 
 def outcomes(parts: list[tuple[Pair, int]]) -> int:
     """How many outcomes a plan has."""
-    return math.prod(_count(sum(1 for p, q in pair if not p == 0 and not q == 0), n) for pair, n in parts)
+    return math.prod(_count(sum(1 for p, q in pair if p != 0 and q != 0), n) for pair, n in parts)
 
 
 def _powers(pair: Pair, copies: int) -> list[tuple[int, arb, arb]]:
     """(loss, P, Q) of every way in which ``copies`` of one pair can fall out with finite losses."""
-    finite = [(p, q) for p, q in pair if not p == 0 and not q == 0]
+    finite = [(p, q) for p, q in pair if p != 0 and q != 0]
     out = [(0, arb(1), arb(1), copies)]
     for number, (p, q) in enumerate(finite):
         loss = _scaled((p / q).log())

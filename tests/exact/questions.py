@@ -10,12 +10,14 @@ from functools import cache
 from typing import Any
 
 import dptally as dp
+from dptally.accounting import approximate, optimal, renyi
 from exact import pairs
 from exact.pairs import Pair, exact
 from exact.plans import UNIT, Profile, outcomes
 
 Draw = random.Random
 MOST_OUTCOMES = 6000
+QUESTIONS = 16  # of one plan
 
 
 @dataclass(frozen=True)
@@ -273,3 +275,36 @@ def ask_epsilon(plan: Plan, delta: float) -> Verdict:
 
 def ask(draw: Draw, plan: Plan) -> Verdict:
     return ask_delta(plan, an_epsilon(draw, plan)) if draw.random() < 0.5 else ask_epsilon(plan, a_delta(draw, plan))
+
+
+# -- a second line of defence ----------------------------------------------------------------------------------------
+
+
+def contradictions(draw: Draw, plan: Plan) -> list[str]:
+    """Bounds of the library that need none of its routes, against the interval: each must lie above its lower end.
+
+    Optimal composition of the declared guarantees, basic composition and Renyi's conversion are upper bounds; one step
+    of the plan alone is a lower bound of the whole.
+    """
+    delta = a_delta(draw, plan)
+    if not 0 < delta < 1:
+        return []
+    box = plan.plan.epsilon_interval(delta)
+    directions = plan.plan.directions()
+    faults = []
+    for name, bound in (
+        ("optimal composition", lambda: optimal.epsilon(directions, delta)),
+        ("basic composition", lambda: approximate.epsilon(directions, delta, "basic")),
+        ("Renyi", lambda: renyi.epsilon(directions, delta)),
+    ):
+        try:
+            value = float(bound())
+        except dp.Unanswerable:
+            continue
+        if value < box.lower:
+            faults.append(f"{name} {value!r} below the lower end of ({plan.text}).epsilon_interval({delta!r}) = {box}")
+    for step, _ in plan.parts:
+        alone = step.mechanism.epsilon_interval(delta)
+        if alone.lower > box.upper:
+            faults.append(f"one step {alone} above ({plan.text}).epsilon_interval({delta!r}) = {box}")
+    return faults

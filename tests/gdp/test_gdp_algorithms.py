@@ -65,7 +65,7 @@ def test_staircases_enclose_the_transform(m, steps):
     assert (band.lower <= inside.upper).all()
     assert (inside.lower <= band.upper).all()
     # neighbouring steps: G+ - G- of the head is at most sqrt(2 pi) d  [GDPT paper, Thm. 4.3 and errata
-    # E004-5]
+    # docs/errata.md]
     assert band.upper.max() - band.lower.max() <= np.sqrt(2 * np.pi) * 1.5 / steps + 1e-12
 
 

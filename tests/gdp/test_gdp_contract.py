@@ -207,7 +207,7 @@ def test_rectified_heads():
 
 
 def test_a_head_lies_between_the_two_mechanisms_of_the_paper():
-    """errata E004-10, mu = 1, head 3, eps = 4: head-GDP with pure DP 0 <= head GDP <= GDP with failure."""
+    """docs/errata.md, mu = 1, head 3, eps = 4: head-GDP with pure DP 0 <= head GDP <= GDP with failure."""
     head = gdp.measure(dp.GaussianDP(1.0), head=3.0)
     assert head.left_out == pytest.approx(0.0015372, abs=1e-7)
     failing = (1 - head.left_out) * dp.GaussianDP(1.0).delta(4.0) + head.left_out

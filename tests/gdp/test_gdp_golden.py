@@ -1,5 +1,5 @@
 """Golden: every number of the GDPT paper, recomputed; the values and their corrections are in
-tests/golden.json and in the errata (E004).
+tests/golden.json and in docs/errata.md.
 """
 
 import math

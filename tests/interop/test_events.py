@@ -102,7 +102,7 @@ def test_texts_of_logs(text: str) -> None:
         (da.UnsupportedDpEvent(), "no description"),
         (da.ZCDpEvent(1.0, 0.5), "xi"),
         (da.SampledWithReplacementDpEvent(100, 10, da.GaussianDpEvent(1.0)), "without replacement"),
-        (da.PoissonSampledDpEvent(0.1, da.ComposedDpEvent([da.LaplaceDpEvent(1.0)] * 2)), "one sample used by several"),
+        (da.PoissonSampledDpEvent(0.1, da.ComposedDpEvent([da.LaplaceDpEvent(1.0)] * 2)), "same sample"),
         ("FancyNewDpEvent(noise=1)", "none is guessed"),
         ("GaussianDpEvent(noise_multiplier=1.0, adaptive=2)", "unknown here"),
     ],

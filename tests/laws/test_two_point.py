@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import dptally as dp
 import golden
 from law_reference import check_moments, check_profile, over_atoms
-
-log_uniform = lambda low, high: st.floats(low, high).map(lambda x: 10.0**x)  # noqa: E731
+from strategies import log_uniform
 
 
 @pytest.mark.parametrize("name", golden.ids("rdp.rr."))

@@ -4,13 +4,15 @@ plan and account, names that look alike, values that must be kept, releases that
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
 import pickle
+import threading
 import warnings
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -24,13 +26,15 @@ from dptally import release
 from dptally.errors import (
     BudgetExceeded,
     CannotPrice,
+    ChainBroken,
     InvalidArgument,
     InvalidType,
     KeyReused,
+    LedgerUnavailable,
     NotReleasable,
     TermsMismatch,
 )
-from dptally.ledger import Ledger, Request
+from dptally.ledger import Ledger, Request, entries
 from dptally.ledger.names import identifier, name, skeleton
 from dptally.ledger.terms import Terms
 from dptally.ledger.values import decoded, encoded
@@ -233,6 +237,39 @@ def test_copies_of_a_receipt_settle_once(ledger: Ledger) -> None:
     ledger.verify()
 
 
+def test_of_many_threads_one_enters(ledger: Ledger) -> None:
+    receipt, start, entered = ledger.spend("d", PLAN), threading.Barrier(8), []
+
+    def enter() -> None:
+        start.wait()
+        with contextlib.suppress(NotReleasable), receipt:
+            entered.append(1)
+
+    threads = [threading.Thread(target=enter) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert entered == [1]
+
+
+def test_threads_that_release_under_one_key_get_one_value(ledger: Ledger) -> None:
+    values, start = [], threading.Barrier(6)
+
+    def run() -> None:
+        start.wait()
+        values.append(ledger.release("d", release.count, [1] * 1000, sigma=50, key="race").value)
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(values) == 6
+    assert len(set(values)) == 1
+    assert len(ledger.history("d")) == 1
+
+
 def test_a_receipt_of_another_caller_is_not_settled(ledger: Ledger) -> None:
     from dataclasses import replace
 
@@ -372,7 +409,7 @@ def laughs(depth: int) -> list[Any]:
 
 @pytest.mark.parametrize(
     "value",
-    [object(), {1: 2}, {1, 2}, b"x", nested(941), laughs(20), "x" * (1 << 20), 10**500, "\ud800", 1j,
+    [object(), {1: 2}, {1, 2}, b"x", float("nan"), nested(941), laughs(20), "x" * (1 << 20), 10**500, "\ud800", 1j,
      np.array([1j]), np.ma.array([1], mask=[True]), np.zeros(1 << 21), np.array([[1, "x"]], dtype=object)],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
@@ -414,6 +451,9 @@ def test_an_answer_that_cannot_be_kept_is_carried_by_the_error_once(ledger: Ledg
     with pytest.raises(NotReleasable) as caught:
         ledger.answer("d", PLAN, lambda: made[1])
     assert caught.value.value is made[1]
+    assert [entry.state for entry in ledger.history("d")] == [
+        "released"
+    ] * 3  # the answer, that it left, the keyless one
     ledger.verify()
 
 
@@ -518,10 +558,23 @@ def test_what_cost_more_than_the_debit_is_not_released(ledger: Ledger) -> None:
         ledger.answer("d", cheap, lambda: Released(1, None, "gift"))  # type: ignore[arg-type]
 
     class Posing(Released):
-        """A subclass is what its fields say."""
+        """Cheap when it is looked at first."""
 
+        seen: list[int] = []  # noqa: RUF012
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "mechanism":
+                Posing.seen.append(1)
+                return cheap if len(Posing.seen) == 1 else dear.mechanism
+            return super().__getattribute__(name)
+
+    made = Posing(dear.value, dear.mechanism, dear.query)
+    assert ledger.answer("d", cheap, lambda: made).mechanism == cheap  # what is kept is what was compared
     with pytest.raises(NotReleasable, match="costs more"):
-        ledger.answer("d", cheap, lambda: Posing(dear.value, dear.mechanism, dear.query))
+        ledger.answer("d", cheap, lambda: made)
+    with pytest.raises(NotReleasable, match="costs more") as caught:
+        ledger.answer("d", cheap, lambda: {"dear": dear, "kept": object()}, key="neither paid nor kept")
+    assert caught.value.value is None
     ledger.verify()
 
 
@@ -623,3 +676,59 @@ def test_names_of_one_script_and_of_scripts_that_are_written_together() -> None:
     assert skeleton("١٢") == "12"
     with pytest.raises(InvalidArgument, match="at most 200"):
         name("part", "\ufdfa" * 20)
+
+
+# -- ends that are rare --------------------------------------------------------------------------------------
+
+
+def test_a_stored_value_that_cannot_be_read_is_said_to_be_broken(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for made in (
+        {"dptally": ["array", {"dtype": "nonsense", "shape": [1], "values": [1]}]},
+        {"dptally": ["fraction", ["1", "0"]]},
+        {"dptally": ["released", {}]},
+        {"dptally": ["date", 3]},
+    ):
+        monkeypatch.setattr("dptally.ledger.ledger.encoded", lambda value, made=made: made)
+        monkeypatch.setattr("dptally.ledger.ledger.decoded", lambda made: made)
+        monkeypatch.setattr("dptally.ledger.receipts.decoded", lambda made: made)
+        before = max((2, *ledger.head().chains["d"][:1]))
+        ledger.spend("d", PLAN).release(1)
+        with pytest.raises(ChainBroken, match="cannot be read"):
+            ledger.history("d", after=before - 2)
+    assert decoded({"dptally": 3, "a": [1]}) == {"dptally": 3, "a": [1]}  # as it was written before tags were
+
+
+def test_a_reservation_that_expired_gives_nothing_out(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    reservation = ledger.reserve("d", PLAN, key="k", expires=60)
+    real = entries.now
+    for module in ("entries", "debit"):
+        monkeypatch.setattr(f"dptally.ledger.{module}.now", lambda: real() + timedelta(seconds=61))
+    with pytest.raises(NotReleasable, match="burnt"):
+        reservation.settle(1)
+    with pytest.raises(NotReleasable, match="burnt"):
+        ledger.answer("d", PLAN, lambda: 1, key="k", expires=60)
+
+
+def test_an_exception_goes_on_where_it_cannot_be_recorded(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compute() -> None:
+        monkeypatch.setattr(
+            type(ledger._store), "write", lambda self, work: (_ for _ in ()).throw(LedgerUnavailable("gone"))
+        )
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        ledger.answer("d", PLAN, compute, key="k")
+    assert "could not be marked as burnt: gone" in caught.value.__notes__[0]
+    monkeypatch.undo()
+    with pytest.raises(ZeroDivisionError):
+        ledger.answer("d", PLAN, lambda: 1 // 0, key="k")  # nothing had left, so it ran again
+    assert ledger.history("d")[0].state == "burnt"
+
+
+def test_a_key_that_holds_another_kind_of_value(ledger: Ledger) -> None:
+    plan = release.count.mechanism(sigma=9)
+    ledger.answer("d", plan, lambda: 3, key="k", labels=["release: count"])
+    with pytest.raises(NotReleasable, match="another kind of request"):
+        ledger.release("d", release.count, Untouchable(), sigma=9, key="k")

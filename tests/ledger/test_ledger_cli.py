@@ -47,6 +47,22 @@ def test_create_with_every_kind(run: Run, options: list[str], budget: str) -> No
     assert budget in run("create", "d", *options).output
 
 
+def test_create_with_terms(run: Run) -> None:
+    options = ["--unit", "person:patient", "--adjacency", "add-remove", "--failure", "1e-9", "--delta", "1e-6"]
+    made = json.loads(
+        run("create", "d", "--zcdp", "1", *options, "--part", "ward=A", "--part", "ward=B", "--json").output
+    )
+    assert (made["unit"], made["adjacency"]) == ("person:patient", "add-remove")
+    assert made["budget"] == "ZCDP(rho=1.0) with failure 1e-09"
+    run("spend", "d", "gaussian(sigma=9)", "--partition", "ward", "--part", "A")
+    assert "declared" in run("spend", "d", "gaussian(sigma=9)", "--partition", "ward", "--part", "C", code=2).output
+    run("create", "e", "--zcdp", "1", "--unit", "people", code=2)
+    run("create", "replace", "--approx", "3", "1e-5", "--adjacency", "replace")
+    refused = run("spend", "replace", "poisson(gaussian(4.0), 0.01)", code=2).output
+    assert "Nothing was debited" in refused
+    assert "adjacency=REPLACE" in refused
+
+
 def test_create_refuses_nonsense(run: Run, account: Run) -> None:
     run("create", "d", code=2)
     run("create", "d", "--pure", "1", "--zcdp", "1", code=2)

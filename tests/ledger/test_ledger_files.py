@@ -230,7 +230,13 @@ def rename_away(path: Path) -> None:
     path.rename(f"{path}.away")
 
 
-@pytest.mark.parametrize("harm", [remove, replace_by_copy, remove_the_log, rename_away])
+def overwrite_in_place(path: Path) -> None:
+    old = path.read_bytes()
+    time.sleep(0.02)
+    path.write_bytes(old)
+
+
+@pytest.mark.parametrize("harm", [remove, replace_by_copy, remove_the_log, rename_away, overwrite_in_place])
 def test_a_file_that_is_taken_away_is_written_no_more(
     ledger: Ledger, sqlite_url: str, tmp_path: Path, harm: Callable[[Path], None]
 ) -> None:
@@ -242,6 +248,29 @@ def test_a_file_that_is_taken_away_is_written_no_more(
             Ledger.open(sqlite_url)
         with pytest.raises(LedgerUnavailable, match="write-ahead log is there"):
             Ledger.open(sqlite_url, create=True)
+    ledger.close()
+
+
+def test_a_file_that_others_have_open_in_another_state_is_not_opened(
+    ledger: Ledger, sqlite_url: str, tmp_path: Path
+) -> None:
+    overwrite_in_place(tmp_path / "budget.db")
+    code = f"import dptally as dp; dp.Ledger.open({sqlite_url!r})"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
+    assert "removed or replaced" in done.stderr
+    ledger.close()
+    Ledger.open(sqlite_url).verify()  # alone, it is taken as it is
+
+
+def test_a_link_that_is_turned_to_another_file_is_noticed(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.backup(tmp_path / "other.db")
+    (tmp_path / "link.db").symlink_to(tmp_path / "budget.db")
+    with Ledger.open(f"sqlite:///{tmp_path}/link.db") as linked:
+        linked.spend("d", PLAN)
+        (tmp_path / "link.db").unlink()
+        (tmp_path / "link.db").symlink_to(tmp_path / "other.db")
+        with pytest.raises(LedgerUnavailable, match="removed or replaced"):
+            linked.spend("d", PLAN)
     ledger.close()
 
 

@@ -38,7 +38,7 @@ def house(postgres_url: str, postgres_server: str) -> Iterator[House]:
     urls = {who: postgres_url.replace("//ledger@", f"//{name}@") for who, name in names.items()}
     with Ledger.open(postgres_url, create=True) as ledger:
         ledger.grant(analysts=[names["alice"], names["bob"]], auditors=[names["board"]])
-        ledger.create("d", budget=dp.PureDP(10.0), analysts={names["bob"]: dp.PureDP(2.0)})
+        ledger.create("d", budget=dp.PureDP(10.0), analysts={names["bob"]: dp.PureDP(2.0)}, parts={"ward": ["A", "B"]})
     return House(postgres_url, urls["alice"], urls["bob"], urls["board"], names)
 
 

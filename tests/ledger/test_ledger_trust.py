@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import http.server
 import json
+import os
 import random
 import sqlite3
 import sys
@@ -25,11 +26,13 @@ from dptally.ledger.journal import Journal
 from dptally.ledger.opening import check_head
 from dptally.ledger.verification import verify
 
+SOAK = bool(os.environ.get("DPTALLY_SOAK"))
+
 
 @pytest.fixture
 def ledger(sqlite_url: str) -> Iterator[Ledger]:
     with Ledger.open(sqlite_url, create=True) as made:
-        made.create("d", budget=dp.PureDP(100.0), analysts={"ann": dp.PureDP(50.0)})
+        made.create("d", budget=dp.PureDP(100.0), analysts={"ann": dp.PureDP(50.0)}, parts={"ward": ("A", "B")})
         yield made
 
 
@@ -435,7 +438,7 @@ def rewritten(ledger: Ledger, rng: random.Random, connection: sa.Connection) -> 
     return f"{field} of entry {place + 1}"
 
 
-def test_a_thousand_rewritten_histories_are_found_by_a_signed_head(sqlite_url: str, tmp_path: Path) -> None:
+def test_rewritten_histories_are_found_by_a_signed_head(sqlite_url: str, tmp_path: Path) -> None:
     key = new_signing_key(tmp_path / "key.pem")
     with Ledger.open(sqlite_url, create=True, signer=tmp_path / "key.pem") as ledger:
         ledger.create("d", budget=dp.PureDP(100.0))
@@ -445,7 +448,7 @@ def test_a_thousand_rewritten_histories_are_found_by_a_signed_head(sqlite_url: s
         check_signature(head, key)
         rng, agreed = random.Random(4), 0
         engine = ledger._store.engine
-        for i in range(1000):
+        for i in range(1000 if SOAK else 300):
             with engine.connect() as connection, connection.begin() as transaction:
                 text = rewritten(ledger, rng, connection)
                 if i % 20 == 0:
@@ -455,5 +458,5 @@ def test_a_thousand_rewritten_histories_are_found_by_a_signed_head(sqlite_url: s
                     check_head(connection, ledger._id, head)
                 assert text
                 transaction.rollback()
-        assert agreed == 50
+        assert agreed == (50 if SOAK else 15)
         ledger.verify()

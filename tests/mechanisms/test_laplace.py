@@ -17,8 +17,7 @@ from dptally.laws.laplace import LaplaceLaw
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS
 from law_reference import TILTS, check_moments, check_profile, moment_error, over_atoms
-
-log_uniform = lambda low, high: st.floats(low, high).map(lambda x: 10.0**x)  # noqa: E731
+from strategies import log_uniform
 
 
 def closed_log_moment(r: mp.mpf, t: complex) -> mp.mpc:

@@ -60,7 +60,7 @@ def test_one_guarantee_is_theorem_2_1(epsilon0: float, delta0: float, epsilon: f
 
 
 def test_a_family_implies_more_than_its_members() -> None:
-    """E004-13: {(.1, .3), (2, 0)} at 1.5836 gives .1202 by the envelope, .3000 by the pointwise minimum."""
+    """docs/errata.md: {(.1, .3), (2, 0)} at 1.5836 gives .1202 by the envelope, .3000 by the pointwise minimum."""
     law = law_of(Profile.from_points([(0.1, 0.3), (2.0, 0.0)]))
     assert delta(law, 1.5836)[1] == pytest.approx(0.1202, abs=1e-4)
     assert min(implied(0.1, 0.3, 1.5836), implied(2.0, 0.0, 1.5836)) > 0.2

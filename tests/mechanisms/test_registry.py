@@ -263,3 +263,39 @@ def test_a_name_belongs_to_one_class_but_a_class_may_come_again() -> None:
     again = dataclass(frozen=True)(type("Coin", (Coin,), {"__module__": Coin.__module__, "__qualname__": "Coin"}))
     assert dp.register(again) is again
     assert dp.from_json('{"schema": 1, "mechanism": {"name": "coin", "loss": 0.5}}') == again(0.5)
+
+
+# -- sampling -------------------------------------------------------------------------------------------------------
+
+
+class Bare(GaussianLaw):
+    """A continuous law that does not know its density, and no closed form once it is sampled."""
+
+    __slots__ = ()
+
+    def density(self, loss: object) -> object:
+        return Law.density(self, loss)
+
+    def sampled(self, rate: object, direction: object, noise: object = None) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted(dp.Mechanism):
+    def laws(self) -> tuple[Law, ...]:
+        return (Bare(1.0),)
+
+
+def test_a_loss_that_is_not_listed_is_not_sampled() -> None:
+    """Sampling integrates atoms and density: without them the answer would be a leak of nothing."""
+    assert Unlisted().epsilon(1e-5) == pytest.approx(dp.Gaussian(1.0).epsilon(1e-5), rel=1e-9)
+    with pytest.raises(dp.Unanswerable, match="neither atoms nor a density"):
+        dp.PoissonSampled(Unlisted(), 0.1).epsilon(1e-5)
+
+
+def test_a_foreign_loss_of_two_values_is_sampled_under_both_adjacencies() -> None:
+    for adjacency in dp.Adjacency:
+        ours = dp.PoissonSampled(dp.PureDP(1.0), 0.25, adjacency).epsilon_interval(1e-3)
+        theirs = dp.PoissonSampled(Coin(1.0), 0.25, adjacency).epsilon_interval(1e-3)
+        assert theirs.upper == pytest.approx(ours.upper, rel=1e-6)
+        assert theirs.upper >= ours.lower

@@ -123,7 +123,7 @@ def test_a_declared_curve_bounds_the_mechanism_it_came_from(orders: list[float],
 
 @given(alpha=st.floats(1.001, 200), epsilon=st.floats(-12, 3).map(lambda x: 10.0**x))
 def test_alpha_is_renyi_in_other_units(alpha: float, epsilon: float) -> None:
-    """E000-13: 1 + a (a - 1) eps = exp((a - 1) D_a)."""
+    """docs/errata.md: 1 + a (a - 1) eps = exp((a - 1) D_a)."""
     (law,) = AlphaDP(alpha, epsilon).laws()
     at = np.array([(alpha - 1) * 0.999999])
     (renyi,) = RenyiDP((alpha,), (math.log1p(alpha * (alpha - 1) * epsilon) / (alpha - 1),)).laws()

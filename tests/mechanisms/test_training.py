@@ -13,7 +13,7 @@ from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.json import from_json, to_json
 from dptally.mechanisms.poisson_sampled import PoissonSampled
-from dptally.mechanisms.training import dpsgd
+from dptally.mechanisms.training_runs import dpsgd
 
 
 def test_it_is_the_plan_it_stands_for() -> None:

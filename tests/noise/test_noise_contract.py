@@ -21,7 +21,7 @@ from noise_reference import Forbidden, Hashed, Scripted
 from dptally import noise
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.noise import grid, parameters, scalar, vector
-from dptally.noise.source import BLOCK, SYSTEM, SystemBytes
+from dptally.noise.source import BLOCK, SYSTEM, SystemBytes, _Generation
 
 F = Fraction
 
@@ -127,6 +127,21 @@ def test_a_block_belongs_to_one_process(monkeypatch):
     source.take(8)
     assert source._block != block
     source.drop()
+
+
+def test_a_wiped_page_is_noticed_once(monkeypatch):
+    made = _Generation()
+    assert not made.wiped()
+    if made.page is not None:
+        made.page[0] = 0  # what the kernel does in a child
+        assert made.wiped()
+        assert made.forks == 1
+        assert not made.wiped()
+    monkeypatch.setattr(sys, "platform", "other")
+    assert _Generation().page is None
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr("dptally.noise.source._WIPE_ON_FORK", -1)  # an older kernel
+    assert _Generation().page is None
 
 
 def test_a_dropped_buffer_is_gone():

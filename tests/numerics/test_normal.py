@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import golden
 from dptally.numerics import normal
 from dptally.numerics.rounding import EPS
-
-log_uniform = lambda low, high: st.floats(low, high).map(lambda x: 10.0**x)  # noqa: E731
+from strategies import log_uniform
 
 
 def ball_log_delta(mu: float, epsilon: float) -> arb:

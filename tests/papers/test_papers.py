@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from mpmath import mp, mpf
 
 import golden
 
@@ -29,6 +30,15 @@ def near(name: str, tolerance: float = 1e-9) -> object:
 
 def by_name(paper: Paper) -> dict[str, Exhibit]:
     return {exhibit.name: exhibit for exhibit in paper.exhibits}
+
+
+def slip_is_too_small(sigma: float, n: int, delta: float, order: int) -> bool:
+    """By mpmath alone: the true delta of n Gaussian steps at the slip's epsilon is above the one claimed."""
+    with mp.workdps(40):
+        x = mpf(order) * (order - 1) / (2 * mpf(sigma) ** 2)
+        epsilon = (n * mp.log1p(mp.exp(x - 1)) - mp.log(mpf(delta))) / (order - 1)
+        mu = mp.sqrt(n) / mpf(sigma)
+        return bool(mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu) > delta)
 
 
 def check_page(paper: Paper) -> str:
@@ -74,6 +84,18 @@ def test_the_adp_paper() -> None:
     assert six["rdp.100.1e-05"] == near("alg1.fig6.l50.s100.d1e-5.eps_int")
     assert six["rdp.100.1e-15"] == near("alg1.fig6.l50.s100.d1e-15.eps_int")
     assert six["worst.100.1e-15"] > 68.8  # the worst number of steps; 68.9 at the last one
+    # the last column looks at every number of steps, not at those drawn
+    assert (eight["first.10.1e-25"], eight["last.10.1e-25"], eight["gaps.10.1e-25"]) == (36, 287, 0)
+    assert eight["worst.10.1e-25"] == pytest.approx(2.271e5, rel=1e-3)
+    for numbers, settings in ((six, adp.FIGURE_6), (seven, adp.FIGURE_7), (eight, adp.FIGURE_8)):
+        for sigma, count, delta, order, _, _ in settings:
+            key = f"{sigma:g}.{delta:g}"
+            first, last = int(numbers[f"first.{key}"]), int(numbers[f"last.{key}"])
+            asked = range(1, count + 1, 1 if sigma == 10 and numbers is eight else 29)
+            edges = {n for n in (first - 1, first, last, last + 1) if first and 1 <= n <= count}
+            for n in {*asked, *edges}:
+                assert slip_is_too_small(sigma, n, delta, order) == (first <= n <= last and first > 0)
+    assert "from 36 to 287 steps at sigma = 10" in text
     assert eight["rdp.50.1e-25"] == near("alg1.fig8.l300.s50.d1e-25.eps_int")
     assert seven["caption.1e-05"] == golden.value("alg1.fig7cap.l300.s100.d1e-5.alpha_int")
 
@@ -119,6 +141,10 @@ def test_mironovs_paper() -> None:
     for name in ("rr51", "lap20"):
         for q in ("1e-06", "0.001", "0.1"):
             assert 1 < two[f"{name}.q{q}.exact250"] < two[f"{name}.n250.q{q}"]
+    assert three["worst"] == pytest.approx(0.1425, abs=5e-5)  # over every n, not those drawn
+    assert (three["worst.n"], three["worst.q"]) == (13, 1e-6)
+    assert len(by_name(paper)["mironov-table-1"].tables[0].rows) == 6
+    assert "at n = 13" in by_name(paper)["mironov-figure-3"].ours
     for name in ("n20.q0.1.ratio", "n50.q1e-6.ratio", "n100.q0.1.alpha", "n100.q0.1.ratio_restricted"):
         assert three[name.replace("1e-6", "1e-06")] == near(f"fig3.{name}", 1e-6)
 
@@ -150,6 +176,10 @@ def test_the_gdpt_paper() -> None:
         for printed, ours in (re.sub("</?b>", "", cell).split(" / ") for cell in row[1:])
     )
     assert agree >= 24
+    samples = found["gdpt-appendix-e"]
+    assert [round(samples[f"rate.{q:g}"], 2) for q in (1.0, 0.5, 0.1)] == [1.80, 0.98, 0.28]
+    for epsilon in (0.5, 1.0, 2.0):
+        assert samples[f"Laplace.{epsilon:g}"] < samples[f"pure DP.{epsilon:g}"]
     three = found["gdpt-figure-3"]
     assert [round(three[k], 2) for k in ("laplace", "sampled.0.5", "sampled.0.1")] == [1.80, 0.98, 0.28]
     assert three["delta_6(100)"] == pytest.approx(2.434e-43, rel=1e-3)

@@ -141,6 +141,10 @@ def test_categories_that_are_none():
         for missing in (3, [1], "other"):
             with pytest.raises(InvalidArgument, match="missing must be a declared category"):
                 call(missing=missing)
+    for call in (histogram, mode, response):
+        for categories in (5, [[1], [2]], iter("ab"), None):
+            with pytest.raises(InvalidArgument, match="hashed"):
+                call(categories=categories)
     with pytest.raises(InvalidArgument, match="at least two"):
         response(categories=(0,))
     with pytest.raises(InvalidArgument, match="plain values"):

@@ -90,8 +90,13 @@ def test_sampling_and_adjacency_are_stated() -> None:
     page = card(SAMPLED, [1e-5])
     assert page.adjacency == "ADD_REMOVE"
     assert "rate 0.01" in page.sampling
-    assert page.mu is None
-    assert "| Gaussian DP | not in closed form |" in page.to_markdown()
+    assert page.mu is not None
+    assert page.mu.upper < 0.5  # measured up to the epsilon of the smallest delta, not the 10 of every epsilon
+    assert page.head == SAMPLED.epsilon(1e-5)
+    assert page.closed_mu == pytest.approx(10.0)
+    text = page.to_markdown()
+    assert "for epsilon up to" in text
+    assert "| Gaussian DP, every epsilon | mu = 10" in text
     assert page.headline.endswith("one record (not stated otherwise)")
 
 
@@ -99,4 +104,5 @@ def test_an_infinite_epsilon_is_written() -> None:
     found = json.loads(card(dp.ApproxDP(1.0, 0.1), [1e-5]).to_json())
     assert found["epsilons"][0]["upper"] == "inf"
     assert found["rho"] is None
+    assert found["mu"] == {"lower": "inf", "upper": "inf"}
     assert card(dp.RenyiDP((2.0,), (0.1,)), [1e-5]).rho is None

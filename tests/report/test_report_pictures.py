@@ -104,7 +104,7 @@ def test_the_steps_of_a_longer_plan_are_its_runs() -> None:
 
 def test_tradeoff_with_a_given_or_without_a_mu() -> None:
     assert len(line(report.plot_tradeoff(LAPLACE, points=4, mu=1.0), "mu-GDP, mu = 1 (given)")[0]) > 100
-    for plan in (dp.ZCDP(0.5), dp.ApproxDP(0.0, 1.0)):
+    for plan in (dp.RenyiDP((2.0,), (0.5,)), dp.ApproxDP(0.0, 1.0)):
         labels = [str(one.get_label()) for one in report.plot_tradeoff(plan, points=4).get_lines()]
         assert not any("mu-GDP" in label for label in labels)
 

@@ -47,7 +47,7 @@ def test_floats_round_outwards() -> None:
 
 
 def test_gaussian_known_number() -> None:
-    # errata E000-2: mu = 1, delta = 1e-5 has epsilon 4.3772
+    # docs/errata.md: mu = 1, delta = 1e-5 has epsilon 4.3772
     assert epsilon_is_within(4.37715, 4.37725, "1e-5", lambda e: gaussian_delta(1, e))
     assert not epsilon_is_within(4.3773, 4.3774, "1e-5", lambda e: gaussian_delta(1, e))
     assert not epsilon_is_within(4.3770, 4.3771, "1e-5", lambda e: gaussian_delta(1, e))

@@ -15,7 +15,7 @@ dp.Gaussian(sgima=1.0)  # wrong
 dp.PoissonSampled(0.01, dp.Gaussian(1.0))  # wrong
 text: str = dp.Gaussian(1.0).epsilon(1e-6)  # wrong
 dp.Gaussian(1.0).epsilon("small")  # wrong
-dp.dpsgd(1.0, 0.01)  # wrong
+dp.dpsgd(sample_rate=0.01)  # wrong
 dp.Gaussian(1.0) + 1.5  # wrong
 dp.compare(dp.Gaussian(1.0), 1e-6).bests  # wrong
 dp.Gaussian(1.0).sigma = 2.0  # wrong

@@ -1,4 +1,4 @@
-"""Alpha-divergence differential privacy: (exp K(a-1) - 1)/(a (a-1)). Renyi DP in other units.  [ADP paper,
+"""Alpha-divergence differential privacy: (exp K(a-1) - 1)/(a (a-1)). Renyi DP in other units.  [Liu, Wang 2025,
 Def. 8]
 
 The identity a (a-1) e_alpha + 1 = exp((a-1) e_renyi) is a strictly increasing bijection at every order, so
@@ -20,7 +20,7 @@ from dptally.accounting.answer import Answer
 from dptally.accounting.moments import Asked
 from dptally.checks import Floats
 from dptally.errors import CannotCalibrate, InvalidArgument
-from dptally.numerics.rounding import down, up
+from dptally.numerics.rounding import EPS, down, up
 
 __all__ = [
     "compose",
@@ -38,8 +38,8 @@ __all__ = [
     "to_renyi",
 ]
 
-_THEOREM = "ADP paper, Prop. 4 (corrected) = Mironov 2017, Prop. 3"
-_ALGORITHM = "ADP paper, Algorithm {} (corrected)"
+_THEOREM = "Liu, Wang 2025, Prop. 4 (corrected) = Mironov 2017, Prop. 3"
+_ALGORITHM = "Liu, Wang 2025, Algorithm {} (corrected)"
 
 
 # -- divergences of a plan -----------------------------------------------------------------------------------
@@ -49,23 +49,27 @@ def divergence(plan: Asked, orders: Floats) -> Floats:
     """Alpha divergence (exp((a-1) D_a) - 1)/(a (a-1)) of each order in [1, inf), the larger direction; order
     1 is KL.
 
-    Accurate to a few ulps, not rounded. inf where the divergence is infinite or the double itself overflows;
-    :func:`log_divergence` tells which.
+    Rounded up. inf where the divergence is infinite or the double itself overflows; :func:`log_divergence` tells
+    which.
     """
     with np.errstate(over="ignore"):
-        return np.exp(log_divergence(plan, orders))
+        return np.asarray(np.exp(log_divergence(plan, orders)) * (1 + 4 * EPS), dtype=np.float64)
 
 
 def log_divergence(plan: Asked, orders: Floats) -> Floats:
-    """The logarithm of :func:`divergence`, which does not overflow; -inf where the divergence is zero."""
+    """The logarithm of :func:`divergence`, rounded up, which does not overflow; -inf where the divergence is zero."""
     orders = np.asarray(orders, dtype=np.float64)
     if not np.all((orders >= 1) & (orders < np.inf)):
         raise InvalidArgument("order", "an order in [1, inf)", orders.tolist())
     rates = renyi.divergence(plan, orders)
     t = orders - 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        above = _log_expm1(t * rates) - np.log(orders) - np.log(t)
-        return np.where(t > 0, above, np.log(rates))
+        body = _log_expm1(t * rates * (1 + EPS))
+        parts = np.log(orders), np.log(t)
+        above = body - parts[0] - parts[1]
+        finite = np.where(np.isfinite(body), np.abs(body), 0.0)
+        above = above + 8 * EPS * (1 + finite + np.abs(parts[0]) + np.where(t > 0, np.abs(parts[1]), 0.0))
+        return np.where(t > 0, above, np.log(rates) + 2 * EPS)
 
 
 def _log_expm1(k: Floats) -> Floats:
@@ -86,7 +90,7 @@ def log_power(order: float, epsilon: float) -> float:
 
 
 def compose(order: float, first: float, second: float) -> float:
-    """Two (order, epsilon) guarantees on the same data: e1 + e2 + a (a-1) e1 e2, rounded up.  [ADP paper,
+    """Two (order, epsilon) guarantees on the same data: e1 + e2 + a (a-1) e1 e2, rounded up.  [Liu, Wang 2025,
     Prop. 2]
 
     >>> round(compose(1.5, 0.3, 0.3), 12)
@@ -112,7 +116,7 @@ def self_compose(order: float, epsilon: float, count: int) -> float:
 
 
 def to_renyi(order: float, epsilon: float) -> float:
-    """The Renyi epsilon of the same guarantee: log(1 + a (a-1) epsilon)/(a-1), rounded up.  [ADP paper, Def.
+    """The Renyi epsilon of the same guarantee: log(1 + a (a-1) epsilon)/(a-1), rounded up.  [Liu, Wang 2025, Def.
     8]
 
     >>> round(to_renyi(10.0, 0.5), 12)
@@ -133,8 +137,9 @@ def from_renyi(order: float, epsilon: float) -> float:
 
 
 def epsilon_from_alpha(order: float, epsilon: float, delta: float) -> float:
-    """(order, epsilon)-ADP implies (log((a (a-1) epsilon + 1)/delta)/(a-1), delta)-DP, rounded up.  [ADP
-    paper, Prop. 4]
+    """(order, epsilon)-ADP implies (log((a (a-1) epsilon + 1)/delta)/(a-1), delta)-DP, rounded up.
+
+    [Liu, Wang 2025, Prop. 4]
 
     >>> round(epsilon_from_alpha(10.0, 0.5, 1e-5), 12)
     1.704618540162
@@ -245,7 +250,7 @@ def smallest_sigma(
 def sigma_for(order: float, epsilon: float, sensitivity: float = 1.0) -> float:
     """The smallest Gaussian noise that is (order, epsilon)-ADP, rounded up:
 
-    sigma^2 = a (a-1) sensitivity^2 / (2 log(1 + a (a-1) epsilon))  [ADP paper, Cor. 1]
+    sigma^2 = a (a-1) sensitivity^2 / (2 log(1 + a (a-1) epsilon))  [Liu, Wang 2025, Cor. 1]
 
     >>> round(sigma_for(2.0, 0.5), 12)
     1.201122408786

@@ -2,7 +2,7 @@
 
 Every step enters as the pair that dominates its guarantee: loss infinite with probability delta_j, else
 between -epsilon_j and epsilon_j [Kairouz, Oh, Viswanath 2015, Thm. 3.2]. So the infinite part of the
-composition has the mass p = 1 - prod (1 - delta_j), and the theorems below speak of the rest, with (delta -
+composition has the mass p = 1 - prod (1 - delta_j), and the theorems below refer to the rest, with (delta -
 p)/(1 - p).
 """
 
@@ -156,7 +156,7 @@ def _guarantees_one(composition: Composition, free: float, cuts: Cuts) -> list[G
     number = sum(n for law, n in composition.stated if math.isinf(law.supremum))
     share = free / max(number, 1) * (1 - 2.0**-44)  # a hair less, so that the sum cannot round past ``free``
     if number and not share > 0:
-        raise Unanswerable("a step's loss is unbounded, so it has no guarantee at this delta; ask a larger one")
+        raise Unanswerable("a step's loss is unbounded, so it has no guarantee at this delta; use a larger delta")
     out = []
     for law, n in composition.stated:
         if math.isinf(law.supremum):
@@ -187,7 +187,9 @@ class Cuts:
             enough = upper <= target
             i = int(np.argmax(enough))
             if not enough[i]:
-                raise Unanswerable("a step's profile does not fall to its share of delta; ask the Renyi framework")
+                raise Unanswerable(
+                    "a step's profile does not fall to its share of delta; use dptally.accounting.renyi.epsilon"
+                )
             if i == 0 or grid[i] - grid[i - 1] <= self.tolerance * grid[i]:
                 break
             closer = np.linspace(grid[i - 1], grid[i], 17)[1:-1]
@@ -200,7 +202,7 @@ def _scan(law: Law) -> tuple[Floats, Floats]:
     if not law.determined:
         raise Unanswerable(
             f"{type(law).__name__} bounds Renyi divergences only and gives no (epsilon, delta) by itself; "
-            "ask the Renyi framework"
+            "use dptally.accounting.renyi.epsilon"
         )
     high = 1e-9
     while law.log_profile(np.array([high]))[1][0] > -740 and high < 1e30:

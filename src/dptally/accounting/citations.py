@@ -175,7 +175,7 @@ SOURCES: tuple[Source, ...] = (
         "2210.09269",
     ),
     Source(
-        "ADP paper",
+        "Liu, Wang 2025",
         "Yifeng Liu and Zehua Wang",
         2025,
         "A Novel Approach to Differential Privacy with Alpha Divergence",

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from dptally import checks
 from dptally.accounting import alpha, approximate, certified, concentrated, gaussian, optimal, pure, renyi
 from dptally.accounting.answer import Answer
-from dptally.accounting.decimals import shown_down
 from dptally.accounting.moments import Asked, checked
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition
+from dptally.numerics.shown import shown_down
 
 __all__ = ["Row", "rows"]
 
@@ -75,7 +75,7 @@ def rows(plan: Asked, delta: float) -> tuple[Row, ...]:
 
 
 def _concentrated(directions: Sequence[Composition], delta: float) -> list[Row]:
-    """Both conversions from one rho: finding it is the dear part."""
+    """Both conversions from one rho: finding it is the expensive part."""
     try:
         rho = concentrated.rho(directions)
     except Unanswerable as refusal:

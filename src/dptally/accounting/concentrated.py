@@ -68,7 +68,7 @@ def delta(plan: Asked, epsilon: float, conversion: str = "tightest") -> Answer:
 def _finite_rho(plan: Asked) -> float:
     smallest = rho(plan)
     if math.isinf(smallest):
-        raise Unanswerable("the plan is not zCDP for any rho; ask the Renyi framework or the certified accountant")
+        raise Unanswerable("the plan is not zCDP for any rho; use dptally.accounting.renyi.epsilon or plan.epsilon")
     return smallest
 
 
@@ -170,7 +170,7 @@ def rho_from_pure(epsilon: float) -> float:
 def sigma_for(rho: float, sensitivity: float = 1.0) -> float:
     """The smallest Gaussian noise that is rho-zCDP, rounded up: sigma^2 = sensitivity^2 / (2 rho).
 
-    [ADP paper, (37); Bun, Steinke 2016, Prop. 1.6]
+    [Liu, Wang 2025, (37); Bun, Steinke 2016, Prop. 1.6]
 
     >>> round(sigma_for(0.02), 12)
     5.0

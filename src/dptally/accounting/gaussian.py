@@ -13,6 +13,7 @@ from dptally import checks
 from dptally.accounting.answer import Answer
 from dptally.accounting.moments import Asked, checked
 from dptally.errors import CannotCalibrate, InvalidArgument, Unanswerable
+from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.numerics.normal import (
     LARGEST_MU,
@@ -33,6 +34,7 @@ __all__ = [
     "log_delta_mu",
     "mu",
     "mu_for",
+    "mu_interval",
     "probabilistic_epsilon",
     "sigma_for",
 ]
@@ -71,7 +73,7 @@ def _finite_mu(plan: Asked) -> float:
     total = mu(plan)
     if math.isinf(total):
         raise Unanswerable(
-            "a step has no known mu, so the plan is not known to be Gaussian DP; ask the Renyi framework, "
+            "a step has no known mu, so the plan is not known to be Gaussian DP; use dptally.accounting.renyi.epsilon, "
             "or measure the step with dptally.gdp.measure"
         )
     return total
@@ -114,6 +116,20 @@ def mu_for(epsilon: float, delta: float) -> float:
     """
     epsilon, delta = checks.nonnegative("epsilon", epsilon), checks.probability("delta", delta)
     return float(gaussian_mu(epsilon, delta)[0])
+
+
+def mu_interval(epsilon: float, delta: float) -> Interval:
+    """mu_GDP(epsilon, delta): the mu with delta_mu(epsilon) = delta, rounded both ways; [0, 0] at delta = 0, inf at 1.
+
+    Noise of 1/lower certainly meets (epsilon, delta); noise of 1/upper certainly needs it.  [Liu et al. 2022, Def. 4.1]
+
+    >>> box = mu_interval(1.0, 1e-5)
+    >>> round(box.lower, 12), box.width < 1e-14
+    (0.268051123211, True)
+    """
+    epsilon, delta = checks.nonnegative("epsilon", epsilon), checks.probability("delta", delta)
+    low, high = gaussian_mu(epsilon, delta)
+    return Interval(float(low), float(high), "inverse of the Gaussian profile")
 
 
 def _checked_mu(mu: float) -> float:
@@ -162,7 +178,7 @@ def classic_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> flo
 def probabilistic_epsilon(mu: float, delta: float) -> float:
     """The epsilon with P(L > epsilon) = delta for Gaussian noise: mu^2/2 - mu Phi^{-1}(delta), rounded up.
 
-    This is probabilistic DP (Def. 2 of the ADP paper), another notion: larger than the epsilon of (epsilon,
+    This is probabilistic DP (Liu, Wang 2025, Def. 2), another notion: larger than the epsilon of (epsilon,
     delta)-DP and not closed under post-processing. It is here to be compared with; no answer of the library
     uses it.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from dptally import checks
 from dptally.accounting import alpha as alpha_units
@@ -26,7 +27,14 @@ __all__ = [
     "pure",
     "renyi",
     "renyi_factor",
+    "stable",
 ]
+
+
+class Groupable(Protocol):
+    """A mechanism or a plan."""
+
+    def group(self, size: int) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +108,19 @@ def profile(plan: Asked, size: int, points: int = 256) -> list[tuple[float, floa
     return found
 
 
+def stable(plan: Groupable, c: int) -> Any:
+    """A c-stable transformation of the data before the plan: one record becomes at most ``c``, so it is plan.group(c).
+
+    g is c-stable if neighbours A, B have g(A), g(B) at distance at most c  [McSherry 2009; Mironov 2017, Sec. III.B,
+    whose wording is reversed].
+
+    >>> from dptally import PureDP
+    >>> stable(PureDP(0.5), 2)
+    PureDP(epsilon=1.0)
+    """
+    return plan.group(checks.count("c", c, 1))
+
+
 def concentrated(rho: float, size: int) -> GroupGuarantee:
     """rho-zCDP gives (size^2 rho)-zCDP for groups.  [Bun, Steinke 2016, Prop. 1.9]
 
@@ -138,8 +159,7 @@ def renyi(order: float, epsilon: float, size: int, constant: str = "sharp") -> G
     ``size``:
 
     "mironov":     (order/2^c, 3^c epsilon), order >= 2^(c+1)                   [Mironov 2017, Prop. 2]
-    "sharp":       (order/2^c, prod (2a-3)/(a-2) epsilon), order > 2^c           [the same proof, unrounded;
-    E003-7]
+    "sharp":       (order/2^c, prod (2a-3)/(a-2) epsilon), order > 2^c           [the same proof, unrounded]
     "equal-order": a -> a^2/(2a-1), epsilon times (2a-1)/(a-1) at each doubling  [Mironov 2017, Cor. 4 (4),
     corrected]
 
@@ -193,8 +213,8 @@ def alpha(order: float, epsilon: float, size: int, constant: str = "sharp") -> G
     """(order, epsilon)-ADP for one record gives, with k = ceil(log2 size), for groups of at most ``size``,
     order > 2^k:
 
-    "proof": (order/2^k, 2^k (a-1)/(a/2^k - 1) epsilon)  [ADP paper, proof of Prop. 3; its statement is
-    unsafe, E000-6]
+    "proof": (order/2^k, 2^k (a-1)/(a/2^k - 1) epsilon)  [Liu, Wang 2025, proof of Prop. 3; its statement is
+    unsafe, see docs/errata.md]
     "sharp": through Renyi DP, I_{a/2} <= (1 + a(a-1) epsilon)^((2a-3)/(2a-2)) at each halving
 
     >>> group = alpha(8.0, 0.001, size=2, constant="proof")
@@ -209,11 +229,11 @@ def alpha(order: float, epsilon: float, size: int, constant: str = "sharp") -> G
     if constant == "proof":
         factor = 2**doublings * (order - 1) / (new_order - 1)
         value = up(factor * epsilon, 4) if doublings and epsilon > 0 else epsilon
-        return GroupGuarantee(value, "ADP paper, proof of Prop. 3 (eq. 61)", new_order)
+        return GroupGuarantee(value, "Liu, Wang 2025, proof of Prop. 3 (eq. 61)", new_order)
     if constant != "sharp":
         raise InvalidArgument("constant", 'one of "sharp", "proof"', constant)
     if not doublings:
-        return GroupGuarantee(epsilon, "ADP paper, Def. 8", order)
+        return GroupGuarantee(epsilon, "Liu, Wang 2025, Def. 8", order)
     through = renyi(order, alpha_units.to_renyi(order, epsilon), size, "sharp")
     return GroupGuarantee(
         alpha_units.from_renyi(new_order, through.value), f"through Renyi DP: {through.theorem}", new_order

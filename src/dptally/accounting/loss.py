@@ -87,7 +87,7 @@ class Loss:
         """E[L], the KL divergence; inf where the loss may be infinite."""
         if self.infinite.upper > 0:
             return Interval(math.inf, math.inf, "the loss may be infinite")
-        total = self.composition.mean
+        total = self._mean()
         return Interval(max(0.0, _below(total)), _above(total), "sum of the steps' means")
 
     @property
@@ -141,7 +141,7 @@ class Loss:
     def exceeded_with(self, probability: float) -> Interval:
         """The smallest x with P(L > x) <= probability: the epsilon of probabilistic DP, for small probabilities.
 
-        [ADP paper, Def. 2.] It is quantile(1 - probability), without the rounding of 1 - probability.
+        [Liu, Wang 2025, Def. 2.] It is quantile(1 - probability), without the rounding of 1 - probability.
         """
         p = checks.probability("probability", probability)
         if p >= 1:
@@ -258,13 +258,22 @@ class Loss:
         mean = self.mean.midpoint if math.isfinite(self.mean.upper) else 0.0
         return search.found(mean + search.score(target) * self._deviation())
 
+    def _mean(self) -> float:
+        if "mean" not in self._kept:
+            found = self.composition.mean
+            self._kept["mean"] = Interval(found, found, "computed")
+        return self._kept["mean"].upper
+
     def _deviation(self) -> float:
-        """A length to measure losses by: the standard deviation of the finite loss, or something like it."""
-        upper = self.variance.upper
-        if not 0 < upper < math.inf:
-            spread = self.composition.supremum - max(self.composition.infimum, -self.composition.supremum)
-            upper = spread * spread if 0 < spread < math.inf else 1.0
-        return max(math.sqrt(upper), 1e-150)
+        """A length to measure losses by: about the standard deviation of the finite loss; no bound rests on it."""
+        if "deviation" not in self._kept:
+            square = 2.0 * self._mean()  # as for a normal loss: the mean is half the variance
+            if not 0 < square < math.inf:
+                spread = self.composition.supremum - max(self.composition.infimum, -self.composition.supremum)
+                square = spread * spread if 0 < spread < math.inf else 1.0
+            found = max(math.sqrt(square), 1e-150)
+            self._kept["deviation"] = Interval(found, found, "estimate")
+        return self._kept["deviation"].upper
 
     def _estimate(self, x: float) -> float:
         return self.cdf(x).midpoint

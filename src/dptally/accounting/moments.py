@@ -52,28 +52,26 @@ def checked(plan: Asked) -> tuple[Composition, ...]:
 
 
 def log_moment_upper(composition: Composition, t: Floats) -> Floats:
-    """An upper bound of K(t), t > 0, elementwise: each law's error is counted apart, so that signs cannot
-    hide it.
-    """
-    total = np.zeros(t.shape)
-    size = np.zeros(t.shape)
+    """An upper bound of K(t), t > 0, elementwise: each law states its error, and products and sum are rounded up."""
+    total, size, error = np.zeros((3, *t.shape))
     with np.errstate(over="ignore", invalid="ignore"):
         for law, n in composition.parts:
-            part = n * _moment_or_inf(law, t)
-            total, size = total + part, size + np.abs(part)
-        bound = total + MOMENT_TRUST * size
+            moment, doubt = _moment_or_inf(law, t)
+            total, size, error = total + n * moment, size + np.abs(n * moment), error + n * doubt
+        bound = total + error * (1 + 16 * EPS) + EPS * (len(composition.parts) + 2) * size
     return np.where(np.isnan(bound), np.inf, bound)
 
 
-def _moment_or_inf(law: Law, t: Floats) -> Floats:
-    """K(t), and +inf where the law cannot compute it: an upper bound, so that such an order is not chosen."""
+def _moment_or_inf(law: Law, t: Floats) -> tuple[Floats, Floats]:
+    """K(t) and its error, +inf where the law cannot compute it: an upper bound, so that such an order is not chosen."""
     try:
-        return np.asarray(law.log_moment(t), dtype=np.float64)
+        return law.log_moment_and_error(t)
     except Unanswerable:
         if t.size == 1:
-            return np.full(t.shape, np.inf)
+            return np.full(t.shape, np.inf), np.zeros(t.shape)
         half = t.size // 2
-        return np.concatenate([_moment_or_inf(law, t[:half]), _moment_or_inf(law, t[half:])])
+        halves = _moment_or_inf(law, t[:half]), _moment_or_inf(law, t[half:])
+        return np.concatenate([halves[0][0], halves[1][0]]), np.concatenate([halves[0][1], halves[1][1]])
 
 
 def supremum(composition: Composition) -> float:

@@ -30,7 +30,7 @@ __all__ = ["composed_delta", "composed_epsilon", "delta", "epsilon", "log_compos
 
 _THEOREM = "Kairouz, Oh, Viswanath 2015, Thm. 3.3 (exact for k equal guarantees)"
 _WINDOW = 80.0  # terms below e^-80 of the largest one are bounded, not summed
-_LARGE = 700.0  # beyond this e the odds leave the doubles; the loss k e then has probability 1 - k e^-700
+_LARGE = 700.0  # beyond this e the odds overflow; the loss k e then has probability 1 - k e^-700
 _LARGEST_COUNT = 2**50
 
 
@@ -54,7 +54,7 @@ def _equal_steps(plan: Asked) -> tuple[float, float, int]:
     directions = checked(plan)
     if any(math.isinf(composition.supremum) for composition in directions):
         raise Unanswerable(
-            "a step's loss is unbounded, so it has no (epsilon, delta) of its own; ask another framework"
+            "a step's loss is unbounded, so it has no (epsilon, delta) of its own; use dptally.accounting.renyi.epsilon"
         )
     lists = guarantees(directions)
     if len(lists) > 1 or len(lists[0]) > 1:

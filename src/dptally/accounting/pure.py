@@ -49,5 +49,5 @@ def _one(composition: Composition) -> Answer:
             "framework with delta > 0"
         )
     if math.isinf(total):
-        raise Unanswerable("the loss is unbounded, so no pure epsilon exists; ask another framework with delta > 0")
+        raise Unanswerable("the loss is unbounded, so no pure epsilon exists; use plan.epsilon(delta) with delta > 0")
     return Answer(total, "pure", _THEOREM, None, f"{composition.steps} steps")

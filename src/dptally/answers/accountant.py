@@ -13,7 +13,7 @@ from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.composed import MOST_COPIES, Composed
 from dptally.mechanisms.json import LONGEST, from_json, to_json
 from dptally.mechanisms.mechanism import Mechanism
-from dptally.mechanisms.training import dpsgd
+from dptally.mechanisms.training_runs import dpsgd
 
 __all__ = ["Accountant"]
 

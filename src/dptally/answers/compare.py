@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from dptally import checks
 from dptally.accounting.compare import Row, rows
-from dptally.accounting.decimals import shown_up
 from dptally.errors import InvalidType
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.numerics.shown import shown_up
 
 __all__ = ["Comparison", "compare"]
 

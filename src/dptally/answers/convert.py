@@ -14,6 +14,7 @@ from dptally.conversions import EDGES
 from dptally.conversions.renyi import renyi_to_alpha
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Composition
+from dptally.mechanisms import registry
 from dptally.mechanisms.alpha_dp import AlphaDP
 from dptally.mechanisms.approx_dp import ApproxDP
 from dptally.mechanisms.gaussian_dp import GaussianDP
@@ -35,13 +36,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "zcdp": (),
     "gaussian": (),
 }
-_EDGE_NAMES = {
-    "pure_dp": "pure",
-    "approx_dp": "approx",
-    "renyi_dp": "renyi",
-    "alpha_dp": "alpha",
-    "gaussian_dp": "gdp",
-}
 
 
 def convert(
@@ -55,10 +49,11 @@ def convert(
     """The strongest guarantee of another definition that is known to follow, rounded to the safe side.
 
     ``to`` is "pure", "approx" (say ``delta`` or ``epsilon``), "renyi" or "alpha" (say ``order``), "zcdp" or
-    "gaussian" (where no closed form is exact mu is measured, see ``dp.gdp.measure``). The edges and their theorems
-    are ``dptally.conversions.EDGES``, which says where they are the best possible; a plan is converted whole.
-    What does not follow is refused with the reason. Of several orders those without a finite divergence are left
-    out (Gaussian noise has none of order inf), unless none is left.
+    "gaussian" (where no closed form is exact mu is measured, see ``dp.gdp.measure``); the names of these guarantees in
+    JSON and in plan texts (such as "gdp") mean the same. The edges and their theorems are
+    ``dptally.conversions.EDGES``, which says where they are the best possible; a plan is converted whole. What does
+    not follow is refused with the reason. Of several orders those without a finite divergence are left out (Gaussian
+    noise has none of order inf), unless none is left.
 
     >>> convert(PureDP(0.5), to="zcdp").rho() < 0.125
     True
@@ -67,8 +62,7 @@ def convert(
     """
     if not isinstance(guarantee, Mechanism):
         raise InvalidType("guarantee", "a declared guarantee, a mechanism or a plan", guarantee)
-    if not isinstance(to, str) or to not in TARGETS:
-        raise InvalidArgument("to", f"one of {sorted(TARGETS)}", to)
+    to = _definition(to)
     _check_asked(to, {"delta": delta, "epsilon": epsilon, "order": order})
     try:
         if to == "approx":
@@ -85,6 +79,25 @@ def convert(
         return GaussianDP(_mu(guarantee))
     except Unanswerable as refusal:
         raise Unanswerable(f"{refusal}; {_what_works(guarantee, to)}") from None
+
+
+def _definition(name: object) -> str:
+    """The definition that a target names: by itself, or by a name of its guarantee in JSON or in plan texts."""
+    if isinstance(name, str):
+        if name in TARGETS:
+            return name
+        declared = registry.find_json(name) or registry.find_plan(name)
+        if declared is not None and declared.definition in TARGETS:
+            return str(declared.definition)
+    raise InvalidArgument("to", f"one of {sorted(TARGETS)}", name)
+
+
+def _edge_name(guarantee: Mechanism) -> str:
+    """What the edges call the definition of a declared guarantee; the mechanism's own name where it declares none."""
+    declared = registry.find_declared(type(guarantee))
+    if declared is None or declared.definition is None:
+        return type(guarantee).__name__
+    return "gdp" if declared.definition == "gaussian" else declared.definition
 
 
 def _check_asked(to: str, given: dict[str, object]) -> None:
@@ -117,7 +130,7 @@ def _by_edges(guarantee: Mechanism, gives: str, asked: float) -> list[float]:
         parameters = [(guarantee.alpha, guarantee.declared_epsilon)]
     else:
         return []
-    source = _EDGE_NAMES[guarantee.json_name]
+    source = _edge_name(guarantee)
     edges = [e for e in EDGES if (e.source, e.target, e.gives) == (source, "approx", gives)]
     return [e.function(*stated, asked) for e in edges for stated in parameters]
 
@@ -179,7 +192,7 @@ def _bounded(question: Callable[[Sequence[Composition]], float], guarantee: Mech
 
 def _what_works(guarantee: Mechanism, to: str) -> str:
     """The definitions that this kind of guarantee does imply."""
-    source = _EDGE_NAMES.get(guarantee.json_name, guarantee.json_name)
+    source = _edge_name(guarantee)
     targets = {e.target.replace("gdp", "gaussian") for e in EDGES if e.source == source} - {to, source}
     if not targets:
         return 'what works: to="approx", with epsilon= or with a delta above the mass at infinity'

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dptally import checks
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.accounting.explain import Facts, facts
 from dptally.answers.assumptions import assumptions
 from dptally.errors import InvalidType
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = ["Explanation", "explain"]
 

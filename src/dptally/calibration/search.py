@@ -1,8 +1,7 @@
 """Find the parameter at the edge of what a target allows, on its safe side.
 
 The searched parameter may make a plan more private as it grows (noise) or less (steps, rate); which of the two is
-found by
-asking. Every answer that is returned was itself asked: its certified upper bound meets the target.
+found by asking. Every answer that is returned was itself asked: its certified upper bound meets the target.
 """
 
 from __future__ import annotations

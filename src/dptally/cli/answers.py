@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dptally.accounting.decimals import shown_up
 from dptally.cli.meanings import assumptions, meaning, meaning_lines
 from dptally.cli.output import (
     both_ends,
@@ -25,6 +24,7 @@ from dptally.cli.plans import Plan
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_up
 
 if TYPE_CHECKING:
     from dptally.answers.compare import Comparison
@@ -36,7 +36,7 @@ __all__ = ["delta", "epsilon", "print_epsilon"]
 @plan_argument
 @delta_option()
 @click.option("--compare", "comparing", is_flag=True, help="Add the table of all frameworks.")
-@click.option("--brief", is_flag=True, help="Only the answer: not what it means.")
+@click.option("--brief", is_flag=True, help="Print only the answer, without its interpretation.")
 @click.option("--budget", type=float, help="Exit with 1 if epsilon is above this.")
 @json_option
 def epsilon(plan: Plan, delta: float, comparing: bool, brief: bool, budget: float | None, as_json: bool) -> None:
@@ -98,7 +98,7 @@ def _row(row: Any) -> tuple[str, str, str, str]:
 @click.command()
 @plan_argument
 @epsilon_option()
-@click.option("--brief", is_flag=True, help="Only the answer: not what it means.")
+@click.option("--brief", is_flag=True, help="Print only the answer, without its interpretation.")
 @click.option("--budget", type=float, help="Exit with 1 if delta is above this.")
 @json_option
 def delta(plan: Plan, epsilon: float, brief: bool, budget: float | None, as_json: bool) -> None:

@@ -25,6 +25,7 @@ _FORMS = {".html": "html", ".htm": "html", ".json": "json"}
 @click.option("--epsilon", type=float, help="The claimed epsilon, where CLAIM only describes a run.")
 @click.option("--delta", type=float, help="The claimed delta, where CLAIM only describes a run.")
 @click.option("--brief", is_flag=True, help="Only the verdict, in at most three lines.")
+@click.option("--samplers", is_flag=True, help="Add the same run under every sampler (may take a minute).")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A page: .html, .json or text.")
 @click.option("--proof", type=click.Path(dir_okay=False, path_type=Path), help="Write a proof file for others.")
 @click.option("--verify", type=click.Path(dir_okay=False, path_type=Path), help="Run a proof file again instead.")
@@ -36,6 +37,7 @@ def check(
     epsilon: float | None,
     delta: float | None,
     brief: bool,
+    samplers: bool,
     output: Path | None,
     proof: Path | None,
     verify: Path | None,
@@ -66,7 +68,7 @@ def check(
             raise InvalidArgument("proof", "of one claim", f"{len(verdicts)} claims")
         verdicts[0].save_proof(proof)
     with working("writing"):
-        _shown(verdicts, brief, output, as_json)
+        _shown(verdicts, brief, samplers, output, as_json)
     ctx.exit(max(_CODES[verdict.status] for verdict in verdicts) if not _refuted(verdicts) else 1)
 
 
@@ -74,14 +76,14 @@ def _refuted(verdicts: tuple[Verdict, ...]) -> bool:
     return any(verdict.status == "refuted" for verdict in verdicts)
 
 
-def _shown(verdicts: tuple[Verdict, ...], brief: bool, output: Path | None, as_json: bool) -> None:
+def _shown(verdicts: tuple[Verdict, ...], brief: bool, samplers: bool, output: Path | None, as_json: bool) -> None:
     one = verdicts[0] if len(verdicts) == 1 else None
     if output is not None:
         if one is None:
             raise InvalidArgument("output", "for one claim", f"{len(verdicts)} claims")
-        _write(one, output)
+        _write(one, samplers, output)
     if as_json:
-        emit(one.page().to_dict() if one is not None and not brief else _several(verdicts, one))
+        emit(one.page(samplers).to_dict() if one is not None and not brief else _several(verdicts, one))
     elif one is None:
         _table(verdicts)
     elif brief:
@@ -89,7 +91,7 @@ def _shown(verdicts: tuple[Verdict, ...], brief: bool, output: Path | None, as_j
         click.echo(f"  {one.reasons[0]}")
     else:
         title(one.headline)
-        click.echo(one.page().to_text().split("\n", 1)[1], nl=False)
+        click.echo(one.page(samplers).to_text().split("\n", 1)[1], nl=False)
 
 
 def _several(verdicts: tuple[Verdict, ...], one: Verdict | None) -> object:
@@ -99,10 +101,10 @@ def _several(verdicts: tuple[Verdict, ...], one: Verdict | None) -> object:
     return {"status": worst, "claims": [verdict.to_dict() for verdict in verdicts]}
 
 
-def _write(verdict: Verdict, output: Path) -> None:
+def _write(verdict: Verdict, samplers: bool, output: Path) -> None:
     import json
 
-    page = verdict.page()
+    page = verdict.page(samplers)
     form = _FORMS.get(output.suffix.lower(), "text")
     text = page.to_html() if form == "html" else page.to_text()
     if form == "json":
@@ -112,7 +114,7 @@ def _write(verdict: Verdict, output: Path) -> None:
 
 
 def _table(verdicts: tuple[Verdict, ...]) -> None:
-    from dptally.accounting.decimals import shown_up
+    from dptally.numerics.shown import shown_up
     from dptally.opinion.verdict import STATUSES
 
     heading(f"{len(verdicts)} claims")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.answers.convert import TARGETS
 from dptally.answers.convert import convert as converted
 from dptally.cli.meanings import assumptions
@@ -27,6 +26,7 @@ from dptally.cli.output import (
 from dptally.cli.plans import Plan
 from dptally.errors import InvalidArgument
 from dptally.mechanisms import to_json
+from dptally.numerics.shown import shown_down, shown_up
 
 if TYPE_CHECKING:
     from dptally.gdp import Identification, Rate, Rectified

@@ -10,9 +10,9 @@ from rich.panel import Panel
 from rich.table import Table
 
 import dptally as dp
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.answers.assumptions import assumptions
 from dptally.meaning import attacks
+from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = ["main"]
 

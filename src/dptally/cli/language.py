@@ -103,7 +103,9 @@ def _kind(value: Value) -> str:
         return "a plan"
     if isinstance(value, tuple):
         return "a list"
-    return "an adjacency" if isinstance(value, Adjacency) else f"the number {value:.6g}"
+    if isinstance(value, Adjacency):
+        return "an adjacency"
+    return f"the number {value:.6g}" if isinstance(value, (int, float)) else f"the value {value!r}"
 
 
 @dataclass(frozen=True, slots=True)

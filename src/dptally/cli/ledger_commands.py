@@ -20,6 +20,7 @@ import click
 
 from dptally.cli.files import by_ending
 from dptally.errors import BudgetExceeded, ChainBroken, DptallyError, InvalidArgument, RolledBack
+from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms import ZCDP, ApproxDP, GaussianDP, PureDP, from_json
 from dptally.mechanisms.mechanism import Mechanism
 
@@ -69,7 +70,7 @@ def _ledger_option(command: F) -> F:
     command = click.option(
         "--head",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="A head kept from earlier: a ledger that was rolled back is refused.",
+        help="A saved head; refuse a ledger that no longer contains it.",
     )(command)
     return click.option(
         "--ledger",
@@ -147,6 +148,16 @@ def backup(path: Path, as_json: bool, url: str, head: Path | None) -> None:
 @click.option("--gdp", type=float, metavar="MU", help="A Gaussian budget.")
 @click.option("--approx", type=float, nargs=2, metavar="EPSILON DELTA", help="An approximate budget (Renyi filter).")
 @click.option("--delta", type=float, help="The delta at which status and reports state an epsilon.")
+@click.option("--unit", default="row", show_default=True, help="Whom it protects: row, or person:COLUMN.")
+@click.option(
+    "--adjacency",
+    type=click.Choice([one.value for one in Adjacency]),
+    default=ADD_REMOVE.value,
+    show_default=True,
+    help="How neighbouring datasets differ.",
+)
+@click.option("--part", "parts", multiple=True, metavar="PARTITION=PART", help="A disjoint part (may be repeated).")
+@click.option("--failure", type=float, default=0.0, help="A probability set apart for mechanisms that may fail.")
 @click.option("--about", default="", help="What the dataset is, for reports.")
 @_json_option
 @_ledger_option
@@ -157,6 +168,10 @@ def create(
     gdp: float | None,
     approx: tuple[float, float] | None,
     delta: float | None,
+    unit: str,
+    adjacency: str,
+    parts: tuple[str, ...],
+    failure: float,
     about: str,
     as_json: bool,
     url: str,
@@ -167,6 +182,7 @@ def create(
     \b
     Example:
       dptally ledger create survey --approx 3 1e-6 --about "the survey of 2026"
+      dptally ledger create wards --zcdp 0.5 --unit person:patient --part ward=A1 --part ward=A2
     """
     kinds = ((PureDP, pure), (ZCDP, zcdp), (GaussianDP, gdp))
     try:
@@ -177,7 +193,16 @@ def create(
     if len(budgets) != 1:
         raise click.UsageError("give exactly one of --pure, --zcdp, --gdp, --approx")
     with _opened(url, head, create=head is None) as ledger:
-        ledger.create(dataset, budget=budgets[0], delta=delta, about=about)
+        ledger.create(
+            dataset,
+            budget=budgets[0],
+            delta=delta,
+            unit=unit,
+            adjacency=Adjacency(adjacency),
+            parts=[tuple(part.split("=", 1)) if "=" in part else part for part in parts],
+            failure=failure,
+            about=about,
+        )
         made = ledger.status(dataset)
         click.echo(json.dumps(made.to_dict()) if as_json else f"created {dataset!r}: {made.budget}")
 
@@ -186,8 +211,8 @@ def create(
 @click.argument("dataset")
 @click.argument("plan")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--by", default="", help="Who asks.")
-@click.option("--why", default="", help="What for.")
+@click.option("--by", default="", help="Analyst.")
+@click.option("--why", default="", help="Purpose, kept in the history.")
 @click.option("--key", help="An idempotency key: a retry with the same key is not charged again.")
 @click.option("--label", "labels", multiple=True, help="A label (may be repeated).")
 @click.option("--partition", default="", help="A partition into disjoint parts, with --part.")

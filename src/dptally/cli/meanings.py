@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from dptally.accounting import gaussian
-from dptally.accounting.decimals import shown_up
 from dptally.answers.assumptions import assumptions as stated
 from dptally.cli.output import (
     delta_option,
@@ -24,6 +23,7 @@ from dptally.cli.output import (
 from dptally.cli.plans import Plan
 from dptally.meaning import attacks
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_up
 
 __all__ = ["assumptions", "explain", "meaning", "meaning_lines", "risk"]
 

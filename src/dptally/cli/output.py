@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import click
 
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.cli.plans import PLAN
 from dptally.interval import Interval
+from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = [
     "both_ends",

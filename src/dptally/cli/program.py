@@ -1,12 +1,14 @@
 """``dptally``: the group of commands, and what happens to errors.
 
-Exit codes: 0 answered, 1 a target was missed or a budget passed, 2 the input cannot be used. Commands load
-when they are called, so that an answer does not wait for what it does not need.
+Exit codes: 0 answered, 1 a target was missed or a claim refuted, 2 the input cannot be used, 3 a claim is not
+determined or a spend is over the budget of the ledger. Commands load when they are called, so that an answer does not
+wait for what it does not need.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 
 import click
@@ -21,6 +23,7 @@ COMMANDS = {
     "epsilon": ("answers", "epsilon", "Epsilon of a plan at a delta, with both certified ends."),
     "delta": ("answers", "delta", "Delta of a plan at an epsilon, with both certified ends."),
     "dpsgd": ("training", "dpsgd", "Epsilon of a DP-SGD training run."),
+    "batching": ("batching", "batching", "What each way of drawing batches costs."),
     "calibrate": ("searches", "calibrate", "The smallest noise (or other open value) that meets a target."),
     "curve": ("searches", "curve", "Epsilon after 1, 2, ... steps, and where a budget stops."),
     "convert": ("definitions", "convert", "What a guarantee is worth in another definition."),
@@ -30,7 +33,7 @@ COMMANDS = {
     "outcomes": ("statements", "outcomes", "How much likelier an outcome can become by one record."),
     "risk": ("meanings", "risk", "What an attacker can achieve against a plan."),
     "explain": ("meanings", "explain", "The answer with its route, theorems, assumptions and sources."),
-    "plot": ("drawings", "plot", "Pictures of a plan (PNG or SVG)."),
+    "plot": ("drawings", "plot", "Plots of a plan (PNG or SVG)."),
     "card": ("drawings", "card", "A one-page guarantee card (Markdown, HTML or JSON)."),
     "report": ("reports", "report", "A plan in the forms that registries, NIST and papers take."),
     "check": ("checks", "check", "A second opinion on somebody's claim."),
@@ -102,34 +105,39 @@ def cli(ctx: click.Context) -> None:
       dptally epsilon "50*laplace(scale=5) + 10*gaussian(sigma=10)" --delta 1e-15 --compare
       dptally calibrate "1000*poisson(gaussian(SIGMA), 0.01)" --epsilon 1 --delta 1e-6
 
-    Exit codes: 0 answered, 1 target missed or budget passed, 2 bad input.
+    Exit codes: 0 answered, 1 target missed or claim refuted, 2 bad input, 3 undetermined or over budget in the ledger.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the program and give its exit code; every expected error is one line on stderr."""
+    """Run the program and give its exit code; every expected error is one line on stderr, and with --json one object
+    on stdout too.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
     try:
         code = cli.main(arguments, prog_name="dptally", standalone_mode=False)
     except click.NoSuchOption as error:
         # "-3*gaussian(1)" is no option, and no plan either
         minus = "; a plan cannot begin with a minus sign" if error.option_name[1:2].isdigit() else ""
-        return _refused(error.format_message().rstrip(".") + minus, error.exit_code)
+        return _refused(given, error.format_message().rstrip(".") + minus, error.exit_code)
     except click.ClickException as error:
-        return _refused(error.format_message(), error.exit_code)
+        return _refused(given, error.format_message(), error.exit_code)
     except click.Abort:
-        return _refused("stopped", 130)
+        return _refused(given, "stopped", 130)
     except DptallyError as error:
         pointed = getattr(error, "pointed", None)
         place = "\n" + pointed() if pointed is not None and sys.stderr.isatty() else ""
-        return _refused(f"{error}{place}", 1 if isinstance(error, CannotCalibrate) else 2)
+        return _refused(given, f"{error}{place}", 1 if isinstance(error, CannotCalibrate) else 2)
     except OSError as error:  # a file that cannot be written, a closed pipe
-        return _refused(f"{error.filename or 'output'}: {error.strerror}", 2)
+        return _refused(given, f"{error.filename or 'output'}: {error.strerror}", 2)
     return code if isinstance(code, int) else 0
 
 
-def _refused(text: str, code: int) -> int:
+def _refused(given: list[str], text: str, code: int) -> int:
     first, *rest = text.split("\n  ", 1)
+    if "--json" in given:
+        click.echo(json.dumps({"error": " ".join(first.split()), "exit_code": code}, ensure_ascii=True))
     click.echo("\n  ".join([f"Error: {' '.join(first.split())}", *rest]), err=True)
     return code

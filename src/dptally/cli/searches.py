@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from dptally.accounting.decimals import shown_up
 from dptally.cli.language import template
 from dptally.cli.meanings import assumptions
 from dptally.cli.output import (
@@ -25,6 +24,7 @@ from dptally.cli.output import (
 )
 from dptally.cli.plans import Plan
 from dptally.errors import InvalidArgument
+from dptally.numerics.shown import shown_up
 
 __all__ = ["calibrate", "curve"]
 
@@ -37,11 +37,14 @@ __all__ = ["calibrate", "curve"]
 @click.option("--tpr", type=float, help="Target: an attacker's true-positive rate, with --fpr.")
 @click.option("--fpr", type=float, help="Target: at this false-positive rate, with --tpr.")
 @click.option("--advantage", type=float, help="Target: an attacker's membership advantage.")
-@click.option("--low", type=float, help="Look for no smaller value.")
+@click.option("--rho", type=float, help="Target: rho-zero-concentrated DP.")
+@click.option("--renyi", nargs=2, type=float, metavar="ORDER EPSILON", help="Target: Renyi DP of this order.")
+@click.option("--alpha", nargs=2, type=float, metavar="ORDER EPSILON", help="Target: alpha-divergence DP.")
+@click.option("--low", type=float, help="Lower end of the search.")
 @click.option("--high", type=float, help="Look for no larger value.")
 @json_option
-def calibrate(plan: str, as_json: bool, **target: float | None) -> None:
-    """The value of the one open name in PLAN (in UPPER CASE) that certainly meets a target.
+def calibrate(plan: str, as_json: bool, **target: Any) -> None:
+    """The value of the one open name in PLAN (in UPPER CASE) that is guaranteed to meet the target.
 
     The smallest such value where more of it means more privacy (noise), the largest where less does (rates,
     steps). Exit code 1 if no value meets the target.
@@ -64,13 +67,17 @@ def calibrate(plan: str, as_json: bool, **target: float | None) -> None:
         emit(out | {"calibrated": repr(found), "assumptions": assumptions(found)})
         return
     title(f"{make.name} = {value!r}")
-    facts([f"certainly meets {', '.join(f'{k} = {v:g}' for k, v in given.items())}"])
+    facts([f"certainly meets {', '.join(f'{name} = {_said(value)}' for name, value in given.items())}"])
     if box is not None:
         facts([f"certified: {both_ends('epsilon', box)} at delta = {given['delta']:g}"])
     heading("calibrated plan")
     facts([repr(found)])
     heading("assumptions")
     facts(assumptions(found))
+
+
+def _said(value: Any) -> str:
+    return ", ".join(f"{one:g}" for one in value) if isinstance(value, tuple) else f"{value:g}"
 
 
 @click.command()

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.cli.meanings import assumptions
 from dptally.cli.output import (
     both_ends,
@@ -24,6 +23,7 @@ from dptally.cli.output import (
 )
 from dptally.cli.plans import Plan
 from dptally.errors import InvalidArgument, Unanswerable
+from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = ["adp", "group", "outcomes"]
 

@@ -10,7 +10,7 @@ from dptally import checks
 from dptally.cli.answers import print_epsilon
 from dptally.cli.output import delta_option, json_option
 from dptally.errors import InvalidArgument
-from dptally.mechanisms import Adjacency
+from dptally.mechanisms import Adjacency, Mechanism
 from dptally.mechanisms import dpsgd as made
 
 __all__ = ["dpsgd"]
@@ -30,9 +30,16 @@ __all__ = ["dpsgd"]
     show_default=True,
     help="Which datasets are neighbours.",
 )
+@click.option(
+    "--sampler",
+    type=click.Choice(["poisson", "balls-in-bins", "fixed-size", "shuffled-batches", "cyclic"]),
+    default="poisson",
+    show_default=True,
+    help="How batches are drawn; all but poisson need --batch-size and --dataset-size.",
+)
 @delta_option()
 @click.option("--compare", "comparing", is_flag=True, help="Add the table of all frameworks.")
-@click.option("--brief", is_flag=True, help="Only the answer: not what it means.")
+@click.option("--brief", is_flag=True, help="Print only the answer, without its interpretation.")
 @click.option("--budget", type=float, help="Exit with 1 if epsilon is above this.")
 @json_option
 def dpsgd(
@@ -43,13 +50,14 @@ def dpsgd(
     steps: int | None,
     epochs: float | None,
     adjacency: str,
+    sampler: str,
     delta: float,
     comparing: bool,
     brief: bool,
     budget: float | None,
     as_json: bool,
 ) -> None:
-    """Epsilon of a DP-SGD run: Poisson sampling, clipping, Gaussian noise.
+    """Epsilon of a DP-SGD run: batches, clipping, Gaussian noise.
 
     Say the sampling once (--sample-rate, or --batch-size and --dataset-size) and the length once (--steps or
     --epochs); what is said twice is refused.
@@ -59,9 +67,34 @@ def dpsgd(
       dptally dpsgd --noise-multiplier 1.0 --sample-rate 0.01 --steps 1000 --delta 1e-5
       dptally dpsgd --noise-multiplier 1.1 --batch-size 256 --dataset-size 60000 --epochs 15 --delta 1e-5
     """
+    if sampler != "poisson":
+        plan = _batched(noise_multiplier, sampler, batch_size, dataset_size, steps, epochs, Adjacency(adjacency))
+        print_epsilon(plan, delta, comparing, brief, budget, as_json)
+        return
     rate = _rate(sample_rate, batch_size, dataset_size)
     plan = made(noise_multiplier, rate, _steps(steps, epochs, rate), Adjacency(adjacency))
     print_epsilon(plan, delta, comparing, brief, budget, as_json)
+
+
+def _batched(
+    noise_multiplier: float,
+    sampler: str,
+    batch_size: int | None,
+    dataset_size: int | None,
+    steps: int | None,
+    epochs: float | None,
+    adjacency: Adjacency,
+) -> Mechanism:
+    """A run on batches that are not Poisson."""
+    from dptally.answers.batching import named_sampler
+    from dptally.mechanisms import training
+
+    if batch_size is None or dataset_size is None:
+        raise click.UsageError(f"--sampler {sampler} needs --batch-size and --dataset-size")
+    if (steps is None) == (epochs is None):
+        raise click.UsageError("say the length once: --steps or --epochs")
+    drawn = named_sampler(sampler, dataset_size, batch_size)
+    return training(noise_multiplier, drawn, steps, epochs, dataset_size, batch_size, adjacency)
 
 
 def _rate(sample_rate: float | None, batch_size: int | None, dataset_size: int | None) -> float:

@@ -9,7 +9,7 @@ __all__ = ["alpha_to_approx", "alpha_to_approx_paper", "alpha_to_renyi"]
 
 
 def alpha_to_renyi(order: float, epsilon: float) -> float:
-    """The same guarantee in Renyi units: log(1 + a (a-1) epsilon)/(a-1), rounded up.  [ADP paper, Def. 8]
+    """The same guarantee in Renyi units: log(1 + a (a-1) epsilon)/(a-1), rounded up.  [Liu, Wang 2025, Def. 8]
 
     >>> round(alpha_to_renyi(10.0, 0.5), 12)
     0.42540459961
@@ -27,7 +27,7 @@ def alpha_to_approx(order: float, epsilon: float, delta: float) -> float:
 
 
 def alpha_to_approx_paper(order: float, epsilon: float, delta: float) -> float:
-    """log((a (a-1) epsilon + 1)/delta)/(a-1), rounded up.  [ADP paper, Prop. 4, corrected]
+    """log((a (a-1) epsilon + 1)/delta)/(a-1), rounded up.  [Liu, Wang 2025, Prop. 4, corrected]
 
     >>> round(alpha_to_approx_paper(10.0, 0.5, 1e-5), 12)
     1.704618540162

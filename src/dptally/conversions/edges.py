@@ -61,7 +61,7 @@ class Edge:
 
 _LIU = "Liu et al. 2022 (GDPT), Thm. 2.1"
 _CKS = "Canonne, Kamath, Steinke 2020, Prop. 12 (= Balle et al. 2020, Thm. 21)"
-_ADP = "ADP paper, Def. 8: a (a-1) e_alpha + 1 = exp((a-1) e_renyi)"
+_ADP = "Liu, Wang 2025, Def. 8: a (a-1) e_alpha + 1 = exp((a-1) e_renyi)"
 _GDP = "Dong, Roth, Su 2022, Cor. 2.13"
 _ONE, _ORDER, _RHO, _MU = ("epsilon",), ("order", "epsilon"), ("rho",), ("mu",)
 _PAIR = ("epsilon", "delta")
@@ -87,7 +87,7 @@ EDGES: tuple[Edge, ...] = (
     Edge("renyi", "alpha", renyi_to_alpha, _ADP, _ORDER, ()),
     Edge("alpha", "renyi", alpha_to_renyi, _ADP, _ORDER, ()),
     Edge("alpha", "approx", alpha_to_approx, f"{_ADP}; {THEOREM}", _ORDER, ("delta",)),
-    Edge("alpha", "approx", alpha_to_approx_paper, "ADP paper, Prop. 4, corrected", _ORDER, ("delta",)),
+    Edge("alpha", "approx", alpha_to_approx_paper, "Liu, Wang 2025, Prop. 4, corrected", _ORDER, ("delta",)),
     Edge("zcdp", "renyi", zcdp_to_renyi, "Bun, Steinke 2016, Def. 1.1", _RHO, ("order",)),
     Edge("zcdp", "alpha", zcdp_to_alpha, f"Bun, Steinke 2016, Def. 1.1; {_ADP}", _RHO, ("order",)),
     Edge("zcdp", "approx", zcdp_to_approx, f"{_CKS}, the order optimised", _RHO, ("delta",)),

@@ -117,7 +117,7 @@ def pure_ratio_bound(epsilon: float, count: int, probability: float) -> float:
     """P(S)/Q(S) <= exp(2 eps sqrt(n log(1/Q(S)))) after n epsilon-DP steps, rounded up.  [Mironov 2017, Prop.
     4]
 
-    The printed proof has a false step; the statement is true (errata E003-2).
+    The printed proof has a false step; the statement is true (see docs/errata.md).
 
     >>> round(pure_ratio_bound(0.05, 100, 0.001), 10)
     13.8496627877
@@ -131,7 +131,7 @@ def pure_ratio_bound(epsilon: float, count: int, probability: float) -> float:
 def pure_to_approx_mironov(epsilon: float, count: int, delta: float) -> float:
     """4 eps sqrt(2 n log(1/delta)) for n epsilon-DP steps, rounded up; needs log(1/delta) >= eps^2 n.
 
-    [Mironov 2017, Cor. 1; without its condition the bound is false, errata E003-3]
+    [Mironov 2017, Cor. 1; without its condition the bound is false, see docs/errata.md]
 
     >>> round(pure_to_approx_mironov(0.2, 50, 0.01), 10)
     17.1677282103

@@ -92,8 +92,9 @@ def renyi_to_approx_delta(order: float, epsilon: float, target_epsilon: float, c
 
 
 def renyi_to_alpha(order: float, epsilon: float) -> float:
-    """The same guarantee in alpha-divergence units: (exp((a-1) epsilon) - 1)/(a (a-1)), rounded up.  [ADP
-    paper, Def. 8]
+    """The same guarantee in alpha-divergence units: (exp((a-1) epsilon) - 1)/(a (a-1)), rounded up.
+
+    [Liu, Wang 2025, Def. 8]
 
     >>> round(renyi_to_alpha(2.0, 0.25), 12)
     0.142012708344

@@ -1,9 +1,8 @@
 """Divergences between two densities on the line, by adaptive quadrature: estimates, not certified bounds.
 
-The densities are given by their logarithms, so that tails far below the smallest double still count (a
-Renyi order of 50
-between two unit Gaussians lives where both densities are 0.0). A quadrature that does not settle is
-refused, and so is a log density that does not integrate to 1 over the support: nothing is renormalised.
+The densities are given by their logarithms, so that tails far below the smallest double still count (a Renyi order of
+50 between two unit Gaussians lives where both densities are 0.0). A quadrature that does not settle is refused, and
+so is a log density that does not integrate to 1 over the support: nothing is renormalised.
 """
 
 from __future__ import annotations

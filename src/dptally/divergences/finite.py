@@ -101,10 +101,9 @@ def f_divergence(
 ) -> float:
     """sum q f(p/q) for a convex f with f(1) = 0.  [Csiszar 1967]
 
-    ``at_zero`` is f(0) where the function cannot be called there; ``slope`` is lim f(u)/u as u grows, the
-    price of an
-    output that only P can give (inf unless said otherwise, which is right for every superlinear f and never
-    too small).
+    ``at_zero`` is f(0) where the function cannot be called there; ``slope`` is lim f(u)/u as u grows, the price of an
+    output that only P can give (inf unless said otherwise, which is right for every superlinear f and never too
+    small).
 
     >>> f_divergence([0.75, 0.25], [0.25, 0.75], lambda u: abs(u - 1) / 2, slope=0.5)
     0.5

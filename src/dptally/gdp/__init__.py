@@ -21,6 +21,9 @@ from dptally.gdp.profiles import laplace as laplace
 from dptally.gdp.profiles import naive as naive
 from dptally.gdp.profiles import noisy_sgd as noisy_sgd
 from dptally.gdp.profiles import refined as refined
+from dptally.gdp.profiles import root_log as root_log
+from dptally.gdp.subsampling import with_replacement as with_replacement
+from dptally.gdp.subsampling import without_replacement as without_replacement
 from dptally.gdp.summary import Summary as Summary
 from dptally.gdp.summary import summary as summary
 from dptally.gdp.transform import Band as Band

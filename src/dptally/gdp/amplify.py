@@ -58,7 +58,7 @@ def rectify(m: Profiled, low: float, high: float, head: float, tolerance: float 
     """Make a numeric output that is (head, mu)-head GDP fully mu-GDP: clip to [low, high], add Laplace noise.
 
     The scale is b = (high - low) / head, rounded up. Both steps are post-processing, so the head keeps its
-    mu; and the noise alone is head-DP, so delta is 0 beyond the head.  [GDPT paper, Thm. 4.4]
+    mu; and the noise alone is head-DP, so delta is 0 beyond the head.  [Liu et al. 2022, Thm. 4.4]
 
     >>> from dptally import ApproxDP
     >>> rectify(ApproxDP(1.0, 1e-6), low=0.0, high=5.0, head=2.0).scale
@@ -98,7 +98,7 @@ def rate_for(m: Profiled, mu: float, head: float | None = None, adjacency: Adjac
     head).
 
     Sampling lowers the head of a profile but not its tail: the tail limit mu_t stays, so a mechanism with
-    mu_t > mu (Gaussian noise) reaches mu on a head only.  [Balle, Barthe, Gaboardi 2018, Thm. 8; GDPT paper,
+    mu_t > mu (Gaussian noise) reaches mu on a head only.  [Balle, Barthe, Gaboardi 2018, Thm. 8; Liu et al. 2022,
     Sec. 4.3]
 
     >>> from dptally import Laplace

@@ -65,7 +65,7 @@ class Curve:
         if not checks.real("zero_from", self.zero_from) > 0:
             raise InvalidArgument("zero_from", "positive", self.zero_from)
         end = min(_FARTHEST, self.zero_from, self.reach)
-        if self._overflows(end):
+        if self._overflows(end) and not self._overflows(0.0):
             object.__setattr__(self, "reach", last_true(lambda e: not self._overflows(e), 0.0, end, 1e-9))
         grid = min(end, self.reach) * np.linspace(0.0, 1.0, 129) ** 3
         values = self.deltas(grid)

@@ -52,7 +52,7 @@ class Identification:
 def identify(m: Profiled) -> Identification:
     """Whether ``m`` is mu-GDP for some mu: iff its tail limit mu_t is finite and delta(0) < 1.
 
-    mu_t = limsup eps / sqrt(-2 log delta(eps))  [GDPT paper, Thm. 3.2 and 3.3, as corrected: mu >= mu_t is
+    mu_t = limsup eps / sqrt(-2 log delta(eps))  [Liu et al. 2022, Thm. 3.2 and 3.3, as corrected: mu >= mu_t is
     necessary, not sufficient]. For plans it is decided through zCDP, which is the same property.
 
     >>> from dptally import ApproxDP, Laplace

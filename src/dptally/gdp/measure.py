@@ -97,7 +97,7 @@ def measure(m: Profiled, head: float | None = None, tolerance: float = 1e-6) -> 
     Without a head the tail is covered by a theorem or the question is refused; inf means that no mu exists. Of a
     guarantee that bounds Renyi divergences only (ZCDP) mu.upper is enough for all that it allows, and mu.lower is
     what Gaussian noise with the same divergences needs.
-    [GDPT paper, Thm. 4.1 to 4.3; errata: the printed Algorithm 1 exchanges x+ and x-]
+    [Liu et al. 2022, Thm. 4.1 to 4.3; the printed Algorithm 1 exchanges x+ and x-, see docs/errata.md]
 
     >>> from dptally import Laplace
     >>> found = measure(Laplace(scale=0.5))
@@ -200,7 +200,7 @@ def algorithm_one(m: Profiled, head: float, tolerance: float = 1e-3) -> Interval
     tolerance) + 1 steps; the width is at most ``tolerance``.
 
     mu+ covers G+(x_i) = mu_GDP(x_{i+1}, delta(x_i)), mu- is reached by G-(x_i) = mu_GDP(x_i, delta(x_{i+1}));
-    the printed text exchanges x+ and x-, which makes its "upper" bound a lower one (errata E004-6, -7, -8). A
+    the printed text exchanges x+ and x-, which makes its "upper" bound a lower one (see docs/errata.md). A
     value of mu_GDP is computed only where the running mu+ or mu- is beaten. :func:`measure` looks at far
     fewer points.
 

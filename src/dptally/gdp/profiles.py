@@ -27,7 +27,7 @@ from dptally.mechanisms import Profile
 from dptally.numerics.exact import quotient
 from dptally.numerics.rounding import EPS, down, up
 
-__all__ = ["envelope", "icea", "laplace", "naive", "noisy_sgd", "refined"]
+__all__ = ["envelope", "icea", "laplace", "naive", "noisy_sgd", "refined", "root_log"]
 
 _FARTHEST = 64.0  # a guarantee beyond says nothing about smaller epsilons: 1 - s (1 + e^eps) is 1 to rounding
 _ROUNDING = 16 * EPS
@@ -76,7 +76,7 @@ def _at_zero(enough: Callable[[float, float], bool], epsilon: float) -> bool:
 
 
 def refined(curve: Curve) -> Curve:
-    """The curve with all that each of its points implies at smaller epsilons.  [GDPT paper, Thm. 2.1]
+    """The curve with all that each of its points implies at smaller epsilons.  [Liu et al. 2022, Thm. 2.1]
 
     >>> round(refined(noisy_sgd(2.0, 1.0, 2.0)).delta(0.0), 12)
     0.646685089766
@@ -144,10 +144,19 @@ def laplace(scale: float, sensitivity: float = 1.0) -> Curve:
     return Curve(lambda e: up(-math.expm1(0.5 * (e - reach)), 2), f"Laplace {reach:.6g}", zero_from=reach, convex=True)
 
 
+def root_log(a: float, b: float, sigma: float) -> Curve:
+    """The naive curve of sigma = (A / eps) sqrt(log(B / delta)), whatever it stands for: see :func:`noisy_sgd`.
+
+    >>> root_log(2.0, 1.0, 2.0).delta(1.0) == noisy_sgd(2.0, 1.0, 2.0).delta(1.0)
+    True
+    """
+    return replace(noisy_sgd(a, b, sigma), name=f"sigma = {a:g}/eps sqrt(log({b:g}/delta))")
+
+
 def noisy_sgd(a: float, b: float, sigma: float) -> Curve:
     """The naive curve of sigma = (a / eps) sqrt(log(b / delta)): delta = min(1, b exp(-(sigma eps / a)^2)).
 
-    The form of noisy stochastic gradient descent and others  [GDPT paper, Sec. 2]. mu_t = a / (sigma sqrt 2).
+    The form of noisy stochastic gradient descent and others  [Liu et al. 2022, Sec. 2]. mu_t = a / (sigma sqrt 2).
 
     >>> round(noisy_sgd(2.0, 1.0, 2.0).tail_limit, 10)
     0.7071067812
@@ -178,7 +187,7 @@ def icea(messages: float, users: float) -> Curve:
     """The naive curve of m > 10 log(n / (eps delta)): delta = min(1, n e^{-m/10} / eps), the invisibility
     cloak.
 
-    [Ghazi, Pagh, Velingker 2019, as in the GDPT paper, Sec. 2.] delta falls like 1/eps: not GDP for any mu.
+    [Ghazi, Pagh, Velingker 2019, as in Liu et al. 2022, Sec. 2.] delta falls like 1/eps: not GDP for any mu.
 
     >>> round(icea(20, 4).delta(2.0), 12)
     0.270670566473

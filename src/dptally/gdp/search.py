@@ -2,7 +2,7 @@ r"""The largest value of the GDPT on a head [0, h], certified with few looks at 
 
 One threshold T is enough. Whether G <= T on a cell [a, b] is decided without computing G there:
 
-    staircase   delta(a) <= delta_T(b): both fall, so G <= mu_GDP(b, delta(a)) <= T on the cell  [GDPT paper,
+    staircase   delta(a) <= delta_T(b): both fall, so G <= mu_GDP(b, delta(a)) <= T on the cell  [Liu et al. 2022,
                 Thm. 4.3]. By Thm. 4.2 this succeeds once b - a <= (T - G(a)) / sqrt(pi/2).
     tangent     for a profile convex in x = e^eps: a tangent of delta_T lies below delta_T everywhere, and a
                 chord of delta above delta. If a tangent passes above both ends of the chord, then G <= T on

@@ -80,7 +80,7 @@ def summary(plan: Mechanism, head: float | None = None, tolerance: float = 1e-6)
     """The smallest mu whose Gaussian curve covers the composed profile, with its regret.
 
     Composing the parts' own mu (sqrt of the sum of squares) is larger: the summary measures the composition
-    itself. [GDPT paper, Sec. 5.2]
+    itself. [Liu et al. 2022, Sec. 5.2]
 
     >>> from dptally import Gaussian, Laplace
     >>> round(summary(Gaussian(sigma=1.0) + Gaussian(sigma=1.0)).mu.upper, 9)

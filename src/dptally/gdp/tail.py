@@ -1,7 +1,7 @@
 r"""What is known of the whole of a profile beyond any head: the tail limit, and mu that are necessary or
 enough.
 
-The tail limit of Theorem 3.3 of the GDPT paper is mu_t = limsup eps / sqrt(-2 log delta(eps)). A mechanism is
+The tail limit of Liu et al. 2022, Thm. 3.3, is mu_t = limsup eps / sqrt(-2 log delta(eps)). A mechanism is
 Gaussian DP for SOME mu iff mu_t < inf (and delta(0) < 1); mu >= mu_t is necessary and not sufficient.
 
 In terms of the log-moment K: mu-GDP implies K(t) <= mu^2 t (t+1) / 2, so rho-zCDP with rho = mu^2 / 2; and
@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dptally.accounting import concentrated
-from dptally.accounting.decimals import shown_up
 from dptally.accounting.moments import MOMENT_TRUST, infinity_mass, supremum
 from dptally.errors import Unanswerable
 from dptally.gdp.curve import Curve, GaussianTail
@@ -29,6 +28,7 @@ from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.mechanisms import Composed, Mechanism
 from dptally.numerics.rounding import up
+from dptally.numerics.shown import shown_up
 
 __all__ = ["Tail", "covered_from", "tail_of"]
 

@@ -37,7 +37,7 @@ def transform(m: Profiled, epsilon: Any) -> Any:
     """Certified bounds of the GDPT: the mu with delta_mu(epsilon) = delta(epsilon), epsilon >= 0.
 
     m is mu-GDP iff mu >= G(epsilon) for every epsilon >= 0; G is 0 where delta is 0 and inf where delta is 1.
-    A number gives an Interval, an array a Band.  [GDPT paper, Def. 4.1 and Cor. 4.1]
+    A number gives an Interval, an array a Band.  [Liu et al. 2022, Def. 4.1 and Cor. 4.1]
 
     >>> from dptally import Laplace
     >>> box = transform(Laplace(scale=0.5), 1.0)
@@ -66,7 +66,7 @@ def band_of(view: View, epsilon: Floats) -> Band:
 def staircase(m: Profiled, head: float, steps: int) -> Band:
     """The staircase bounds G- and G+ on [0, head]: value i holds on [x_i, x_{i+1}), x_i = i head / steps.
 
-    G-(x_i) = mu_GDP(x_i, delta(x_{i+1})) <= G <= mu_GDP(x_{i+1}, delta(x_i)) = G+(x_i)  [GDPT paper, Thm.
+    G-(x_i) = mu_GDP(x_i, delta(x_{i+1})) <= G <= mu_GDP(x_{i+1}, delta(x_i)) = G+(x_i)  [Liu et al. 2022, Thm.
     4.3]
 
     >>> from dptally import Laplace

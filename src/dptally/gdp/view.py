@@ -101,7 +101,7 @@ def _by_engine(directions: Sequence[Composition]) -> Callable[[Floats], tuple[Fl
 
 
 def _refined(bounds: Callable[[Floats], tuple[Floats, Floats]]) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """The bounds with what the best of them implies at smaller epsilons.  [GDPT paper, Thm. 2.1]"""
+    """The bounds with what the best of them implies at smaller epsilons.  [Liu et al. 2022, Thm. 2.1]"""
 
     def share(epsilon: Floats) -> Floats:
         with np.errstate(over="ignore"):

@@ -87,7 +87,7 @@ class DptallyAccountant:
         if limit is None:
             raise InvalidArgument("max_epsilon", "given here or in PrivacyConfig", None)
         more = checks.count("count", count, 1) * self._plan(self._checked(event))
-        return (self.plan + more).epsilon(self._config.target_delta) > checks.positive("max_epsilon", limit)
+        return bool((self.plan + more).epsilon(self._config.target_delta) > checks.positive("max_epsilon", limit))
 
     def state_dict(self) -> dict[str, object]:
         """Plain values, in the shape of Flower's own accountant."""

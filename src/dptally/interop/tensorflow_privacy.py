@@ -9,10 +9,10 @@ import math
 from fractions import Fraction
 
 from dptally import checks
-from dptally.accounting.decimals import shown_up
 from dptally.errors import DptallyError
 from dptally.interop.lookup import absent, made
 from dptally.mechanisms import Gaussian, Mechanism, dpsgd
+from dptally.numerics.shown import shown_up
 
 __all__ = ["compute_dp_sgd_privacy_statement"]
 

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dptally.numerics.arrays import Complexes as Complexes
+from dptally.numerics.arrays import Floats as Floats
 from dptally.numerics.rounding import EPS
-
-Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
 
 __all__ = [
     "Band",
@@ -46,7 +44,7 @@ class Transformable(Protocol):
     """What contour inversion works on: a law, or a part of one (a measure of mass below one)."""
 
     def moment_table(self, theta: Floats) -> MomentTable:
-        """K at real tilts with error bounds; +inf where it is infinite or too dear."""
+        """K at real tilts with error bounds; +inf where it is infinite or too expensive to evaluate."""
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
         """phi for |u| <= reach to exp(log_tolerance); None where that cannot be had."""
@@ -142,9 +140,8 @@ class NodeCharacteristic(Characteristic):
     """phi of a positive measure on nodes: sum of weights * exp(i u losses), standing for a law up to ``defect``.
 
     ``losses`` are centred; ``weights`` are tilted and sum to one. The true phi differs from the exact node sum by at
-    most
-    ``defect`` for |u| <= the reach it was built for; the nodes' own rounding is ``loss_error`` (absolute, each) and
-    ``weight_error`` (relative, each).
+    most ``defect`` for |u| <= the reach it was built for; the nodes' own rounding is ``loss_error`` (absolute, each)
+    and ``weight_error`` (relative, each).
     """
 
     losses: Floats

@@ -2,7 +2,7 @@
 
 One function tells everything, the log-moment K(t) = log E_P[exp(t L); L < inf]. It adds under composition, and every
 framework is a view of it. The loss may be infinite with probability ``infinity_mass``; K, the atoms, the density and
-the profile below speak of the finite losses only (an unnormalised measure of total mass 1 - infinity_mass).
+the profile below refer to finite losses only (an unnormalised measure of total mass 1 - infinity_mass).
 
 What enters both ends of an answer is an interval: ``supremum_interval``, ``infimum_interval`` and
 ``infinity_mass_interval`` hold the exact numbers of the declared mechanism, made with directed rounding or from exact
@@ -13,21 +13,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.errors import Unanswerable
 from dptally.interval import Interval
+from dptally.law.adjacency import Direction
 from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Band, Characteristic, Edge, MomentTable
 from dptally.law.listed import ListedAtoms
 from dptally.law.spread import Spread
+from dptally.numerics.arrays import Floats as Floats
+from dptally.numerics.arrays import Numbers as Numbers
 from dptally.numerics.rounding import EPS
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[Any]  # float64 in, float64 out; complex128 in, complex128 out
 
 __all__ = ["Law", "MomentBound"]
 
@@ -44,8 +44,6 @@ class Law(ABC):
     determined: ClassVar[bool] = True
     #: True where ``characteristic`` answers, so that contour inversion applies
     has_characteristic: ClassVar[bool] = False
-    #: True where ``split`` may answer, so that rare large losses can be counted apart
-    splits: ClassVar[bool] = False
     #: True where the sum of independent losses of this family is again of the family (see ``collapse``)
     collapses: ClassVar[bool] = False
 
@@ -55,6 +53,11 @@ class Law(ABC):
 
         +inf where the moment is infinite.
         """
+
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        """K at real t > 0, and bounds of its error: 256 ulps of K unless the law knows better."""
+        moment = np.asarray(self.log_moment(t), dtype=np.float64)
+        return moment, 256 * EPS * np.abs(moment)
 
     @property
     @abstractmethod
@@ -146,7 +149,7 @@ class Law(ABC):
         return math.inf
 
     def moment_table(self, theta: Floats) -> MomentTable:
-        """K at real tilts theta > 0 with error bounds; +inf where it is infinite or too dear."""
+        """K at real tilts theta > 0 with error bounds; +inf where it is infinite or too expensive to evaluate."""
         gap = 1e-3 * theta  # the derivatives only steer the search
         below, moment, above = np.asarray(
             self.log_moment(np.concatenate((theta - gap, theta, theta + gap))), dtype=np.float64
@@ -202,6 +205,19 @@ class Law(ABC):
     def spread(self, low: float, step: float, number: int) -> Spread | None:
         """The law spread onto ``number`` points low, low + step, ...; None where no positive formula is at hand."""
         del low, step, number
+        return None
+
+    def sampled(self, rate: Fraction, direction: Direction) -> Law | None:
+        """The law after Poisson sampling at ``rate`` in (0, 1) under ADD_REMOVE, where it has a form of its own.
+
+        None: the form that serves every law with known atoms and density.
+        """
+        del rate, direction
+        return None
+
+    def sampled_replace(self, rate: Fraction) -> Law | None:
+        """The law after Poisson sampling at ``rate`` in (0, 1] under REPLACE; None where it has no form of its own."""
+        del rate
         return None
 
     def ball(self, count: int) -> BallLoss | None:

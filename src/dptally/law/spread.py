@@ -1,8 +1,7 @@
 """A loss spread onto equally spaced points: a lattice law that dominates it and differs from it by second order.
 
 Mass at a loss l between two neighbouring points a < b goes to both so that the mean of e^{-L} is kept. By Jensen's
-inequality
-the result dominates (the payoff (1 - e^{eps - L})+ is convex in e^{-L}), also after composition.
+inequality the result dominates (the payoff (1 - e^{eps - L})+ is convex in e^{-L}), also after composition.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dptally.numerics.arrays import Floats
 
 __all__ = ["Spread", "right_share"]
 

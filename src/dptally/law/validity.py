@@ -25,7 +25,7 @@ from dptally.law.ball import flint
 from dptally.law.law import Floats, Law
 from dptally.numerics.normal import log_gaussian_delta
 
-__all__ = ["check_law", "ensure_valid", "failures"]
+__all__ = ["check_law", "ensure_valid", "failures", "is_listed"]
 
 _TOLERANCE = 5e-3  # of logarithms of integrals
 _NEGLIGIBLE = 1e-9  # what the identities cannot see
@@ -185,9 +185,8 @@ def _of_parts(law: Law) -> Iterator[str]:
     if any(not one < other for (one, _), (other, _) in pairwise(atoms)):
         yield "the atoms are not in increasing order of loss"
         return
-    scale = math.sqrt(2.0 * abs(law.mean))
-    cuts = np.clip(law.mean + scale * np.array([0.0, 0.5, 1.5, 4.0]), law.infimum, law.supremum)
-    if not (law.density(np.linspace(cuts[0], cuts[-1], 33)) > 0).any():
+    cuts = _cuts(law)
+    if not _has_density(law):
         held = math.fsum(probability for _, probability in atoms)
         if atoms and not abs(held - mass) <= 1e-6 * mass:
             yield f"the atoms hold {held:.6g} of the finite mass {mass:.6g}, and there is no density"
@@ -202,6 +201,22 @@ def _of_parts(law: Law) -> Iterator[str]:
             told = f"{held:.6g} between {low:.6g} and {high:.6g}, but the tail says {above - beyond:.6g}"
             yield f"atoms and density hold {told}"
             return
+
+
+def _cuts(law: Law) -> Floats:
+    """Places from the mean on, in units of the losses' size."""
+    size = math.sqrt(2.0 * abs(law.mean))
+    return np.clip(law.mean + size * np.array([0.0, 0.5, 1.5, 4.0]), law.infimum, law.supremum)
+
+
+def _has_density(law: Law) -> bool:
+    cuts = _cuts(law)
+    return bool((law.density(np.linspace(cuts[0], cuts[-1], 33)) > 0).any())
+
+
+def is_listed(law: Law) -> bool:
+    """Whether atoms and density say where the losses are; a continuous law may leave its density out."""
+    return law.infinity_mass == 1.0 or bool(law.atoms()) or _has_density(law)
 
 
 def _of_mixtures(law: Law) -> Iterator[str]:

@@ -21,8 +21,9 @@ from dptally.numerics.decimals import around, sixty_digits
 from dptally.numerics.exact import between
 from dptally.numerics.rounding import EPS
 
-__all__ = ["AtomicLaw", "atomic_law", "atoms_of_pair", "log_atomic_profile", "scaled_profile"]
+__all__ = ["PAIR_THEOREM", "AtomicLaw", "atomic_law", "atoms_of_pair", "log_atomic_profile", "scaled_profile"]
 
+PAIR_THEOREM = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
 _BLOCK = 64
 _MOST_NODES = 1 << 12  # atoms of one law on a contour
 
@@ -43,7 +44,7 @@ class AtomicLaw(Law):
     least_at_infinity: float | None = None
     reverse_mass: float | None = None
     has_characteristic: ClassVar[bool] = True
-    cited: str = ""
+    cited: str = PAIR_THEOREM
     pair: Pair | None = field(default=None, repr=False)
 
     @property
@@ -65,6 +66,12 @@ class AtomicLaw(Law):
         return tilted_nodes(
             *self.columns(), theta, loss_error=2 * EPS, mass_error=4 * EPS, missing=self.mass_at_infinity
         )
+
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        if not self.points:
+            return np.full(t.shape, -np.inf), np.zeros(t.shape)
+        moment, flat = self.log_moment(t), np.atleast_1d(t).ravel()
+        return moment, self._nodes().log_moment_error(flat, np.ravel(moment)).reshape(t.shape)
 
     def _nodes(self) -> LossNodes:
         loss, mass = self.columns()

@@ -41,12 +41,13 @@ class ProfileLaw(Law):
         flat = np.asarray(epsilon, dtype=np.float64).ravel()
         lower, upper, _ = self.log_excess(flat)
         missing = -np.expm1(np.minimum(flat, 0.0))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             some = missing > 0
             low = np.where(some, np.log(missing + np.exp(lower)) - 1e-15, lower)
             high = np.where(some, np.log(missing + np.exp(upper)) + 1e-15, upper)
-            low, high = low - 4e-16 * np.abs(np.where(np.isfinite(low), low, 0.0)), high + 4e-16 * np.abs(
-                np.where(np.isfinite(high), high, 0.0)
+            low, high = (
+                low - 4e-16 * np.abs(np.where(np.isfinite(low), low, 0.0)),
+                high + 4e-16 * np.abs(np.where(np.isfinite(high), high, 0.0)),
             )
         shape = np.shape(epsilon)
         return low.reshape(shape), np.minimum(high, 0.0).reshape(shape)

@@ -11,6 +11,7 @@ import numpy as np
 
 from dptally.checks import Floats
 from dptally.law import Law
+from dptally.law.adjacency import Direction
 from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
 from dptally.law.law import Numbers
@@ -65,6 +66,22 @@ class GaussianLaw(Law):
 
     def reverse(self) -> GaussianLaw:
         return self
+
+    def sampled(self, rate: Fraction, direction: Direction) -> Law:
+        from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
+        from dptally.laws.sampled.gaussian.parameters import Declared
+
+        given = Declared(rate, self.exact_variance)
+        return SampledGaussianLaw(*given.pessimistic(), direction, None if given.unrounded() else given)
+
+    def sampled_replace(self, rate: Fraction) -> Law:
+        from dptally.laws.sampled.gaussian.parameters import Declared
+        from dptally.laws.sampled.gaussian.replace import SampledReplaceGaussianLaw
+
+        if rate == 1:
+            return GaussianLaw.of_variance(4 * self.exact_variance)  # N(1/sigma, 1) against N(-1/sigma, 1)
+        given = Declared(rate, self.exact_variance)
+        return SampledReplaceGaussianLaw(*given.pessimistic(), None if given.unrounded() else given)
 
     def ball(self, count: int) -> BallLoss | None:
         from dptally.laws.ball.losses import GaussianBall

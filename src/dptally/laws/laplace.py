@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, Complexes, MomentTable
 from dptally.law.law import Numbers
 from dptally.laws.quadrature.tilted import exponential_rule, tilted_nodes
+from dptally.numerics.exact import between
 from dptally.numerics.logspace import exp_divided_difference, expm1_ratio, log1mexp, log1p, widened
 from dptally.numerics.normal import gaussian_mu_at_zero
 from dptally.numerics.rounding import EPS
@@ -31,8 +33,8 @@ _MANY_TURNS = 400.0  # u r beyond which the characteristic function is taken in 
 class LaplaceCharacteristic(Characteristic):
     """phi in closed form, z = theta + iu:  ((1 + z) e^{zr} + z e^{-(1+z)r}) / (1 + 2z), over its value at u = 0.
 
-    For many turns of e^{iur}, where nodes are dear. As u grows |1 + z| / |1 + 2z| falls and |z| / |1 + 2z| rises to
-    1/2, so the two terms together never exceed 3/2. ``off``: the relative error of r.
+    For many turns of e^{iur}, where nodes are expensive. As u grows |1 + z| / |1 + 2z| falls and |z| / |1 + 2z| rises
+    to 1/2, so the two terms together never exceed 3/2. ``off``: the relative error of r.
     """
 
     reach: float
@@ -80,6 +82,14 @@ class LaplaceLaw(Law):
     reach_lower: float
     has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = "Mironov 2017, Prop. 6; Balle, Barthe, Gaboardi 2018, Thm. 3 (profile)"
+
+    def sampled_replace(self, rate: Fraction) -> Law:
+        if rate == 1:
+            return LaplaceLaw(2.0 * self.reach, 2.0 * self.reach_lower)
+        from dptally.laws.sampled.laplace import SampledReplaceLaplaceLaw
+
+        lower, upper = between(rate)
+        return SampledReplaceLaplaceLaw(upper, self.reach, self.reach_lower, None if lower == upper else lower)
 
     def ball(self, count: int) -> BallLoss | None:
         from dptally.laws.ball.losses import LaplaceBall

@@ -8,7 +8,7 @@ in x, of
     (0, 1),   (1/x_i, 1 - 1/x_i + delta_i / x_i),   (x_i, delta_i),   and the level line beyond the last,
 
 which is piecewise linear: a pair with atoms at +-eps_i and the last delta at infinity
-[Zhu, Dong, Wang 2022, Prop. 8 and Lemma 9; for one guarantee it is Thm. 2.1 of the GDPT paper and the pair
+[Zhu, Dong, Wang 2022, Prop. 8 and Lemma 9; for one guarantee it is Liu et al. 2022, Thm. 2.1, and the pair
 of Kairouz, Oh, Viswanath 2015]. It dominates whatever keeps the guarantees, so it may be composed and
 sampled.
 """
@@ -28,7 +28,7 @@ from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.law.law import Numbers
 from dptally.law.listed import ListedAtoms
-from dptally.laws.atoms import AtomicLaw, atomic_law
+from dptally.laws.atoms import PAIR_THEOREM, AtomicLaw, atomic_law
 from dptally.laws.pairs import Envelope, Pair
 from dptally.numerics.decimals import LARGEST
 from dptally.numerics.rounding import EPS
@@ -36,7 +36,6 @@ from dptally.numerics.rounding import EPS
 __all__ = ["Points", "ProfileLaw", "law_of_guarantees", "stated_delta"]
 
 Points = tuple[tuple[float, float], ...]
-_THEOREM = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +44,13 @@ class ProfileLaw(Law):
 
     table: AtomicLaw
     delta_of_epsilon: Callable[[float], float]
-    theorem: ClassVar[str] = _THEOREM
+    theorem: ClassVar[str] = PAIR_THEOREM
 
     def log_moment(self, t: Numbers) -> Numbers:
         return self.table.log_moment(t)
+
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        return self.table.log_moment_and_error(t)
 
     @property
     def has_all_mass(self) -> bool:
@@ -107,7 +109,7 @@ def stated_delta(function: Callable[[float], float], epsilon: float) -> float:
 @lru_cache(maxsize=64)
 def law_of_guarantees(points: Points) -> AtomicLaw | None:
     """The pair that dominates all mechanisms with these guarantees; None where they leave nothing to lose."""
-    law = atomic_law(Envelope(points), _THEOREM)
+    law = atomic_law(Envelope(points), PAIR_THEOREM)
     if law is None:
         raise InvalidArgument("points", f"at epsilons of at most {LARGEST:g}", points[-1][0])
     lossless = law.infinity_mass == 0 and law.supremum == law.infimum == 0

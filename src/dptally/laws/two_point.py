@@ -110,6 +110,11 @@ class TwoPointLaw(Law):
             value = np.where(far, tl + np.log(np.where(far, inside, 1.0)), log1p(np.where(far, 0.0, excess)))
         return value + math.log1p(-self.infinity_mass)
 
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        moment = np.asarray(self.log_moment(t), dtype=np.float64)
+        survival = abs(math.log1p(-self.infinity_mass)) if self.infinity_mass < 1 else 0.0
+        return moment, _MOMENT_ULPS * EPS * (np.abs(moment) + 2 * survival)
+
     def moment_table(self, theta: Floats) -> MomentTable:
         table = Law.moment_table(self, theta)
         survival = abs(math.log1p(-self.infinity_mass)) if self.infinity_mass < 1 else 0.0
@@ -184,7 +189,7 @@ class TwoPointLaw(Law):
         return up(self.loss * math.tanh(0.5 * self.loss), 8) if self.zero == 0 and self.infinity_mass == 0 else None
 
     def gaussian_mu(self) -> float:
-        """-2 Phi^{-1}(1/(1 + e^l)): every l-DP mechanism is that much Gaussian-DP.  [GDPT paper, Thm. 5.1]"""
+        """-2 Phi^{-1}(1/(1 + e^l)): every l-DP mechanism is that much Gaussian-DP.  [Liu et al. 2022, Thm. 5.1]"""
         return gaussian_mu_of_pure(self.loss) if self.infinity_mass == 0 else math.inf
 
 

@@ -29,6 +29,9 @@ class Books:
     caps: dict[str, Amount | None] = field(default_factory=dict)
     slots: dict[Slot, Amount] = field(default_factory=dict)
 
+    def copy(self) -> Books:
+        return Books(self.zero, dict(self.spent), dict(self.caps), dict(self.slots))
+
     def after(self, holder: str, cost: Amount, partition: str, part: str) -> tuple[Amount, dict[Slot, Amount]]:
         """The holder's total after a spend, and the slots that change. Nothing is changed yet."""
         total = self.spent.get(holder, self.zero)

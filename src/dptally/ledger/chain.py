@@ -22,13 +22,16 @@ _ENTRY = b"dptally ledger entry 1\x00"
 _GENESIS = b"dptally ledger genesis 1\x00"
 
 
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
+
 def canonical(value: Any) -> str:
     """JSON with sorted keys, no spaces, ASCII only, no NaN: one text for one value.
 
     >>> canonical({"b": 1, "a": [True, "é"]})
     '{"a":[true,"\\\\u00e9"],"b":1}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _encode(value)
 
 
 def genesis(ledger: str, dataset: str) -> str:

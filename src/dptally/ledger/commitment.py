@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 
 from dptally.ledger.chain import canonical
@@ -22,6 +23,7 @@ _STATED = re.compile(r'\{"at":"[^"]*","books":"([0-9a-f]{64})"')
 _DOMAIN = b"dptally ledger totals 1\x00"
 
 
+@lru_cache(maxsize=8192)
 def bucket_of(*key: str) -> int:
     """The bucket of a holder's totals, or of a (holder, partition, part)."""
     return sha256(canonical(key).encode()).digest()[0]

@@ -6,8 +6,6 @@ chain and updates the totals. Either all of it is durable or none of it happened
 
 from __future__ import annotations
 
-import copy
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +26,7 @@ from dptally.errors import (
 from dptally.law.adjacency import REPLACE
 from dptally.ledger import hints
 from dptally.ledger.books import DATASET, Books
+from dptally.ledger.chain import canonical
 from dptally.ledger.entries import (
     Entry,
     Request,
@@ -44,9 +43,9 @@ from dptally.ledger.entries import (
 )
 from dptally.ledger.journal import Journal, find_keys, settlements
 from dptally.ledger.names import alike
-from dptally.ledger.reading import read_object
 from dptally.ledger.schema import accounts, entries
 from dptally.ledger.stated import check_plan
+from dptally.ledger.statements import Statement
 from dptally.ledger.status import exceeded
 from dptally.ledger.terms import Terms
 from dptally.ledger.units import Amount
@@ -61,7 +60,6 @@ __all__ = [
     "debit",
     "entry_of",
     "is_deferred",
-    "replayed",
     "settle",
     "settle_once",
 ]
@@ -81,6 +79,10 @@ class Asked:
     request: Request
     plan_json: str
     call: str = field(default_factory=lambda: secrets.token_hex(8))
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", key_column(self.request.key, self.call))
 
     @classmethod
     def of(cls, request: Request, deferred: bool = False) -> Asked:
@@ -88,10 +90,6 @@ class Asked:
         if plan_from_json(text) != request.plan:  # the history must be able to say what was paid for
             raise InvalidArgument("plan", "one that its JSON gives back unchanged", request.plan)
         return cls(request, text, _DEFERRED + secrets.token_hex(8)) if deferred else cls(request, text)
-
-    @property
-    def key(self) -> str:
-        return key_column(self.request.key, self.call)
 
 
 @dataclass(slots=True, eq=False)
@@ -118,16 +116,6 @@ class Refused(Exception):
         return exceeded(self.dataset, self.terms, self.books, self.holder, self.cost, partition, part, hint)
 
 
-def replayed(
-    connection: sa.Connection, dataset: str, terms: Terms, asked: Sequence[Asked]
-) -> list[tuple[Entry, bool]] | None:
-    """The entries of requests whose keys are all known; None if any is new. Entries never change: no lock."""
-    found = find_keys(connection, dataset, (one.key for one in asked))
-    if any(one.key not in found for one in asked):
-        return None
-    return _answers(connection, dataset, terms, asked, found)
-
-
 def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> list[tuple[Entry, bool]]:
     """Charge every request that is new, or none: (entry, replayed) for each."""
     journal = Journal.locked(connection, dataset)
@@ -137,9 +125,9 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
     analysts = {one.request.by for one in fresh.values()}
     places = {(one.request.partition, one.request.part) for one in fresh.values()}
     before = journal.load(analysts, places)
-    books = copy.deepcopy(before)
+    books = before.copy()
     at = now()
-    bodies: list[tuple[str, str]] = []
+    bodies: list[tuple[str, dict[str, Any]]] = []
     for one in asked:
         if fresh.get(one.key) is one:
             cost = check_request(connection, dataset, terms, books, one.request)
@@ -148,8 +136,8 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
             bodies.append((one.key, body))
     if bodies:
         journal.save(before, books)
-        hashes = journal.append([("spend", key, None, body) for key, body in bodies])
-        found |= {key: (json.loads(body), digest) for (key, body), digest in zip(bodies, hashes, strict=True)}
+        hashes = journal.append([("spend", key, None, canonical(body)) for key, body in bodies])
+        found |= {key: (body, digest) for (key, body), digest in zip(bodies, hashes, strict=True)}
     return _answers(connection, dataset, terms, asked, found)
 
 
@@ -228,7 +216,7 @@ def entry_of(dataset: str, terms: Terms, body: Mapping[str, Any], digest: str, e
         symbol=terms.symbol(meter),
         expires=body["expires"],
         hash=digest,
-        state=state_of(body, end, now()),
+        state=state_of(body, end, now()) if end is not None or body["expires"] is not None else "reserved",
         value=None if end is None else _stored(dataset, body["seq"], end),
         amount=cost,
         call=body["call"],
@@ -243,12 +231,10 @@ def _stored(dataset: str, number: int, end: Mapping[str, Any]) -> Any:
         raise ChainBroken(dataset, number, "the value that was stored for it cannot be read") from None
 
 
-_ENDINGS = sa.select(entries.c.seq, entries.c.settles, entries.c.body).where(
-    entries.c.dataset == sa.bindparam("dataset"),
-    sa.or_(
-        entries.c.seq.in_(sa.bindparam("numbers", expanding=True)),
-        entries.c.settles.in_(sa.bindparam("numbers", expanding=True)),
-    ),
+_CHARGED = Statement(
+    sa.select(entries.c.seq, entries.c.body).where(
+        entries.c.dataset == sa.bindparam("dataset"), sa.literal_column("seq IN (-1)")
+    )
 )
 
 
@@ -257,24 +243,22 @@ class _Settling:
     """Spends about to be settled, under the dataset's lock: who was charged, and which have ended."""
 
     journal: Journal
-    calls: dict[int, str]
+    bodies: dict[int, str]
     ends: dict[int, dict[str, Any]]
     rows: list[tuple[str, str | None, int | None, str]] = field(default_factory=list)
 
     @classmethod
     def locked(cls, connection: sa.Connection, dataset: str, numbers: Sequence[int]) -> _Settling:
-        settling = cls(Journal.locked(connection, dataset), {}, {})
-        for start in range(0, len(numbers), 400):
-            question = {"dataset": dataset, "numbers": list(numbers[start : start + 400])}
-            for seq, settles, body in connection.execute(_ENDINGS, question):
-                if settles is None:
-                    settling.calls[seq] = read_object(body).get("call", "")
-                else:
-                    settling.ends[settles] = read_object(body)
-        return settling
+        journal = Journal.locked(connection, dataset)
+        bodies: dict[int, str] = {}
+        for start in range(0, len(numbers), 500):
+            some = numbers[start : start + 500]
+            bodies.update((row.seq, row.body) for row in _CHARGED(connection, {"dataset": dataset}, some))
+        return cls(journal, bodies, settlements(connection, dataset, numbers))
 
     def check_charged(self, entry: Entry) -> None:
-        if not entry.call or self.calls.get(entry.number) != entry.call:
+        """The entry must hold the token of the call. (Inside a JSON text quotes are escaped, so these are not.)"""
+        if not entry.call or f'"call":"{entry.call}"' not in self.bodies.get(entry.number, ""):
             raise NotReleasable(f"entry {entry.number} of dataset {entry.dataset!r} was charged to another caller")
 
     def end(self, entry: Entry, state: State, value: Any, call: str, at: datetime) -> str | None:

@@ -105,6 +105,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+@lru_cache(maxsize=64)
 def stamp(moment: datetime) -> str:
     """UTC with microseconds: fixed width, so that texts sort like times."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -115,26 +116,24 @@ def stamp(moment: datetime) -> str:
 
 def spend_body(
     request: Request, plan_json: str, dataset: str, number: int, call: str, cost: Amount, at: datetime
-) -> str:
+) -> dict[str, Any]:
     expires = None if request.expires is None else stamp(at + timedelta(seconds=request.expires))
-    return canonical(
-        {
-            "at": stamp(at),
-            "by": request.by,
-            "call": call,
-            "cost": amount_to_json(cost),
-            "dataset": dataset,
-            "expires": expires,
-            "key": request.key,
-            "labels": list(request.labels),
-            "part": request.part,
-            "partition": request.partition,
-            "plan": plan_json,
-            "seq": number,
-            "type": "spend",
-            "why": request.why,
-        }
-    )
+    return {
+        "at": stamp(at),
+        "by": request.by,
+        "call": call,
+        "cost": amount_to_json(cost),
+        "dataset": dataset,
+        "expires": expires,
+        "key": request.key,
+        "labels": list(request.labels),
+        "part": request.part,
+        "partition": request.partition,
+        "plan": plan_json,
+        "seq": number,
+        "type": "spend",
+        "why": request.why,
+    }
 
 
 def settle_body(dataset: str, number: int, of: int, state: State, value: Any, at: datetime, call: str, by: str) -> str:

@@ -6,10 +6,12 @@ a word. So this ledger does not rest on them:
 
 - every open, write, checkpoint and close holds the first byte of the side file ``<file>-lock``;
 - every read shares its second byte, which a checkpoint needs for itself (it skips its turn if it cannot);
+- the side file records size and time of the database after every checkpoint, so a file that was overwritten in
+  place is noticed;
 - while a process has the ledger open it holds *pins*: shared locks on the bytes by which SQLite finds out
   whether it is the last user. So nobody deletes the write-ahead log, or makes its index anew, under another.
 
-All three are locks of an open file description (F_OFD_SETLK), which only its own close ends. Where the system
+All of these are locks of an open file description (F_OFD_SETLK), which only its own close ends. Where the system
 has none (outside Linux) the side file is locked by ``flock`` and the rest is left to SQLite.
 """
 
@@ -32,10 +34,11 @@ try:
 except ImportError:  # pragma: no cover  (Windows: its locks belong to a handle, and a file in use stays)
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Guard", "guard_of"]
+__all__ = ["Guard", "guard_of", "identity_of"]
 
 _OFD = sys.platform == "linux" and hasattr(fcntl, "F_OFD_SETLK")
-_WRITE, _READ = 0, 1  # bytes of the side file
+_WRITE, _READ, _USERS = 0, 1, 2  # bytes of the side file; a process that has the ledger open shares the last
+_RECORD = 16  # where the side file records the database
 _SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510  # of the database: held shared by every SQLite connection
 _DEAD_MAN = 128  # of the -shm file: held shared by every process that maps it
 
@@ -168,6 +171,7 @@ class Guard:
         if self._pins or not _OFD:
             self.files = self.files or self.present()
             return
+        self._accept()
         for path, first, size in (
             (self.database, _SHARED_FIRST, _SHARED_SIZE),
             (f"{self.database}-shm", _DEAD_MAN, 1),
@@ -181,6 +185,17 @@ class Guard:
                 raise _locked()
         self.files = self.present()
 
+    def _accept(self) -> None:
+        """Take the file as it is, unless somebody else has it open in another state."""
+        self._writing = self._opened(self._writing)
+        if self._writing is None:
+            return
+        if not self._recorded():
+            if not _lock(self._writing, _USERS, exclusive=True):
+                raise self._replaced()
+            self.note()
+        _lock(self._writing, _USERS, exclusive=False)
+
     def unpin(self) -> None:
         """Before the last connection of this process is closed, which may now tidy up if it is the last of
         all. The descriptors are closed after it: see :meth:`forget`.
@@ -192,18 +207,49 @@ class Guard:
         while self._pins:
             os.close(self._pins.pop())
         self.files = ()
+        if _OFD and self._writing is not None:
+            _lock(self._writing, _USERS, None)
 
     def present(self) -> tuple[tuple[int, int] | None, ...]:
         """Which files stand at the paths of the database, its log, and the log's index."""
-        return tuple(_identity(f"{self.database}{suffix}") for suffix in ("", "-wal", "-shm"))
+        return tuple(identity_of(f"{self.database}{suffix}") for suffix in ("", "-wal", "-shm"))
 
     def check(self) -> None:
         """The files must be those that were opened: what is written to a removed file is lost."""
-        if self.files and self.present() != self.files:
-            raise LedgerUnavailable(
-                f"the file {self.database!r}, or its -wal or -shm, was removed or replaced while the ledger was open; "
-                "nothing was debited. Put it back and open the ledger again, with a head that was kept"
-            )
+        if self.files and (self.present() != self.files or not self._recorded()):
+            raise self._replaced()
+
+    def _replaced(self) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"the file {self.database!r}, or its -wal or -shm, was removed or replaced while the ledger was open; "
+            "nothing was debited. Put it back and open the ledger again, with a head that was kept"
+        )
+
+    # -- the record ------------------------------------------------------------------------------------------
+
+    def note(self, known: bool = True) -> None:
+        """Record size and time of the database; before a checkpoint, that they are about to change."""
+        if self._writing is not None and _OFD:
+            os.pwrite(self._writing, self._seen() if known else bytes(16), _RECORD)
+
+    def _recorded(self) -> bool:
+        """Whether the database is as it was recorded. Where nothing is (a new side file, or a process that died
+        during a checkpoint) it is recorded now.
+        """
+        if self._writing is None or not _OFD:
+            return True
+        record = os.pread(self._writing, 16, _RECORD)
+        if len(record) < 16 or record == bytes(16):
+            self.note()
+            return True
+        return record == self._seen()
+
+    def _seen(self) -> bytes:
+        try:
+            found = os.stat(self.database)
+        except OSError:
+            return bytes(16)
+        return struct.pack("qq", found.st_mtime_ns, found.st_size)
 
 
 _guards: dict[str, Guard] = {}
@@ -253,10 +299,10 @@ def _set(descriptor: int, kind: int, first: int, size: int) -> bool:
 
 def _names(path: str, descriptor: int) -> bool:
     here = os.fstat(descriptor)
-    return _identity(path) == (here.st_dev, here.st_ino)
+    return identity_of(path) == (here.st_dev, here.st_ino)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def identity_of(path: str) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
     except OSError:

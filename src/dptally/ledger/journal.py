@@ -17,6 +17,7 @@ from dptally.ledger.commitment import bucket_of, commitment, digest_of, row_text
 from dptally.ledger.merkle import extended
 from dptally.ledger.reading import read_list, read_object
 from dptally.ledger.schema import accounts, datasets, entries, meta, slots
+from dptally.ledger.statements import Statement
 from dptally.ledger.terms import Terms, amount_from_json, amount_to_json
 from dptally.ledger.units import Amount
 
@@ -46,7 +47,7 @@ class Journal:
         """Lock the dataset's row; the ledger must be the one that was opened, the last entry the one that the
         row remembers, and the totals and terms those that the last entry states.
         """
-        row = connection.execute(_LOCK, {"dataset": dataset}).one_or_none()
+        row = _LOCK(connection, {"dataset": dataset}).one_or_none()
         if row is None:
             if dataset == REGISTER:  # row security hides it from those who may not write it
                 raise LedgerUnavailable("this role may not do that; nothing was changed")
@@ -75,7 +76,7 @@ class Journal:
             if self.dataset != REGISTER and self.buckets != opening_buckets(self.terms):
                 raise self._wrong_totals()
             return
-        last = self.connection.execute(_LAST, {"dataset": self.dataset, "seq": self.length}).one_or_none()
+        last = _LAST(self.connection, {"dataset": self.dataset, "seq": self.length}).one_or_none()
         if last is None or last.hash != self.head:
             raise ChainBroken(
                 self.dataset,
@@ -124,9 +125,9 @@ class Journal:
                 }
             )
         self.head, self.length = head, length
-        self.connection.execute(_INSERT, prepared)
-        self.connection.execute(
-            _ADVANCE,
+        _INSERT(self.connection, prepared if len(prepared) > 1 else prepared[0])
+        _ADVANCE(
+            self.connection,
             {
                 "dataset": self.dataset,
                 "new_length": length,
@@ -150,25 +151,36 @@ class Journal:
                 keys |= {(holder, partition, one) for holder in holders for one in (part, WHOLE)}
         wanted = {bucket_of(*key) for key in keys} - set(self.rows)
         books = Books(self.terms.zero)
-        for chunk in _chunks(sorted(wanted)):
-            question = {"dataset": self.dataset, "buckets": chunk}
-            for bucket in chunk:
-                self.rows[bucket] = {}
-            for row in self.connection.execute(_BUCKETED_ACCOUNTS, question):
-                books.spent[row.holder] = _amount(row.amounts)
-                books.caps[row.holder] = None if row.caps is None else _amount(row.caps)
-                columns = holder_row(row.holder, books.caps[row.holder], books.spent[row.holder])
-                if any(getattr(row, name) != value for name, value in columns.items()):
-                    raise self._wrong_totals()
-                self.rows[row.bucket][(row.holder,)] = row_text((row.holder,), row.caps, row.amounts)
-            for row in self.connection.execute(_BUCKETED_SLOTS, question):
-                key = (row.holder, row.partition, row.part)
-                books.slots[key] = _amount(row.amounts)
-                self.rows[row.bucket][key] = row_text(key, None, row.amounts)
+        for bucket in wanted:
+            self.rows[bucket] = {}
+        for row in _BUCKETED(self.connection, {"dataset": self.dataset}, sorted(wanted)) if wanted else ():
+            self._read_row(books, row)
         for bucket in wanted:
             if digest_of(self.rows[bucket].values()) != self.buckets.get(str(bucket)):
                 raise self._wrong_totals()
         return books
+
+    def _read_row(self, books: Books, row: Any) -> None:
+        holder, partition, part, caps, amounts, cap, spent, failure_cap, failure_spent, bucket = row
+        if partition is not None:
+            slot = (holder, partition, part)
+            books.slots[slot] = _amount(amounts)
+            self.rows[bucket][slot] = row_text(slot, None, amounts)
+            return
+        books.spent[holder] = _amount(amounts)
+        books.caps[holder] = None if caps is None else _amount(caps)
+        found = {
+            "caps": caps,
+            "amounts": amounts,
+            "cap": cap,
+            "spent": spent,
+            "failure_cap": failure_cap,
+            "failure_spent": failure_spent,
+            "bucket": bucket,
+        }
+        if holder_row(holder, books.caps[holder], books.spent[holder]) != found:
+            raise self._wrong_totals()
+        self.rows[bucket][(holder,)] = row_text((holder,), caps, amounts)
 
     def save(self, before: Books, after: Books) -> None:
         """Write the totals that changed, and their digests."""
@@ -194,7 +206,7 @@ class Journal:
 def whose(body: str) -> str | None:
     """Whose spend a body is or settles, read from its beginning; None where it does not say."""
     found = _WHOSE.match(body)
-    return None if found is None else json.loads(found.group(1))  # type: ignore[no-any-return]
+    return None if found is None else str(json.loads(found.group(1)))
 
 
 def opening_buckets(terms: Terms) -> dict[str, str]:
@@ -204,24 +216,26 @@ def opening_buckets(terms: Terms) -> dict[str, str]:
 
 
 _WHOSE = re.compile(r'\{"at":"[^"]*",(?:"books":"[^"]*",)?"by":("(?:[^"\\]|\\.)*")')
-_LOCK = (
+_LOCK = Statement(
     sa.select(
         datasets.c.terms,
         datasets.c.length,
         datasets.c.head,
         datasets.c.peaks,
         datasets.c.books,
-        sa.select(meta.c.value).where(meta.c.name == "ledger").scalar_subquery().label("ledger"),
+        sa.select(meta.c.value).where(meta.c.name == sa.literal_column("'ledger'")).scalar_subquery().label("ledger"),
     )
     .where(datasets.c.name == sa.bindparam("dataset"))
     .with_for_update(of=datasets)
 )
 _TERMS = sa.select(datasets.c.terms).where(datasets.c.name == sa.bindparam("dataset"))
-_LAST = sa.select(entries.c.hash, sa.func.substr(entries.c.body, 1, 200).label("beginning")).where(
-    entries.c.dataset == sa.bindparam("dataset"), entries.c.seq == sa.bindparam("seq")
+_LAST = Statement(
+    sa.select(entries.c.hash, sa.literal_column("substr(body, 1, 200)").label("beginning")).where(
+        entries.c.dataset == sa.bindparam("dataset"), entries.c.seq == sa.bindparam("seq")
+    )
 )
-_INSERT = sa.insert(entries)
-_ADVANCE = (
+_INSERT = Statement(sa.insert(entries))
+_ADVANCE = Statement(
     sa.update(datasets)
     .where(datasets.c.name == sa.bindparam("dataset"))
     .values(
@@ -231,18 +245,54 @@ _ADVANCE = (
         books=sa.bindparam("new_books"),
     )
 )
-_BUCKETED_ACCOUNTS = sa.select(accounts).where(
-    accounts.c.dataset == sa.bindparam("dataset"), accounts.c.bucket.in_(sa.bindparam("buckets", expanding=True))
+_BUCKETED = Statement(
+    sa.select(
+        accounts.c.holder,
+        sa.null().label("partition"),
+        sa.null().label("part"),
+        accounts.c.caps,
+        accounts.c.amounts,
+        accounts.c.cap,
+        accounts.c.spent,
+        accounts.c.failure_cap,
+        accounts.c.failure_spent,
+        accounts.c.bucket,
+    )
+    .where(accounts.c.dataset == sa.bindparam("dataset"), sa.literal_column("bucket IN (-1)"))
+    .union_all(
+        sa.select(
+            slots.c.holder,
+            slots.c.partition,
+            slots.c.part,
+            sa.null(),
+            slots.c.amounts,
+            *[sa.cast(sa.null(), sa.BigInteger)] * 4,
+            slots.c.bucket,
+        ).where(slots.c.dataset == sa.bindparam("dataset"), sa.literal_column("bucket IN (-1)"))
+    )
 )
-_BUCKETED_SLOTS = sa.select(slots).where(
-    slots.c.dataset == sa.bindparam("dataset"), slots.c.bucket.in_(sa.bindparam("buckets", expanding=True))
+_HERE = accounts.c.dataset == sa.bindparam("of_dataset"), accounts.c.holder == sa.bindparam("of_holder")
+_TOTALS: dict[str, Any] = {
+    name: sa.bindparam(name) for name in ("amounts", "cap", "spent", "failure_cap", "failure_spent")
+}
+_SPENT = Statement(sa.update(accounts).where(*_HERE).values(_TOTALS))  # an analyst's database role may write these
+_LIMITED = Statement(sa.update(accounts).where(*_HERE).values({**_TOTALS, "caps": sa.bindparam("caps")}))
+_KEY = Statement(
+    sa.select(entries.c.key, entries.c.body, entries.c.hash).where(
+        entries.c.dataset == sa.bindparam("dataset"), entries.c.key == sa.bindparam("key")
+    )
+)
+_ENDING = Statement(
+    sa.select(entries.c.settles, entries.c.body).where(
+        entries.c.dataset == sa.bindparam("dataset"), entries.c.settles == sa.bindparam("number")
+    )
 )
 _KEYS = sa.select(entries.c.key, entries.c.body, entries.c.hash).where(
-    entries.c.dataset == sa.bindparam("dataset"), entries.c.key.in_(sa.bindparam("keys", expanding=True))
+    entries.c.dataset == sa.bindparam("dataset"), entries.c.key.in_(sa.bindparam("many", expanding=True))
 )
 _SETTLED = sa.select(entries.c.settles, entries.c.body).where(
     entries.c.dataset == sa.bindparam("dataset"),
-    entries.c.settles.in_(sa.bindparam("numbers", expanding=True)),
+    entries.c.settles.in_(sa.bindparam("many", expanding=True)),
 )
 _HOLDERS = sa.select(accounts.c.holder, accounts.c.caps, accounts.c.amounts).where(
     accounts.c.dataset == sa.bindparam("dataset"),
@@ -254,6 +304,25 @@ _SLOTS = sa.select(slots.c.holder, slots.c.partition, slots.c.part, slots.c.amou
     slots.c.partition.in_(sa.bindparam("partitions", expanding=True)),
     slots.c.part.in_(sa.bindparam("parts", expanding=True)),
 )
+
+
+# without statistics SQLite would answer a list of keys by reading the whole chain; a cross join keeps its order
+_KEYS_OF_SQLITE = (
+    "SELECT e.key, e.body, e.hash FROM json_each(:many) AS k CROSS JOIN dptally_entries AS e "
+    "WHERE e.dataset = :dataset AND e.key = k.value"
+)
+_SETTLED_OF_SQLITE = (
+    "SELECT e.settles, e.body FROM json_each(:many) AS k CROSS JOIN dptally_entries AS e "
+    "WHERE e.dataset = :dataset AND e.settles = k.value"
+)
+
+
+def _many(
+    connection: sa.Connection, question: sa.Select[Any], text: str, dataset: str, values: Sequence[Any]
+) -> Iterable[Any]:
+    if connection.dialect.name == "sqlite":
+        return connection.exec_driver_sql(text, {"dataset": dataset, "many": canonical(list(values))})
+    return connection.execute(question, {"dataset": dataset, "many": values})
 
 
 def read_terms(connection: sa.Connection, dataset: str) -> Terms:
@@ -275,18 +344,24 @@ def was_created_so(connection: sa.Connection, dataset: str, terms: str, shares: 
 
 def find_keys(connection: sa.Connection, dataset: str, keys: Iterable[str]) -> dict[str, tuple[dict[str, Any], str]]:
     """The spends that hold these keys: key -> (body, hash)."""
-    found = {}
-    for chunk in _chunks(sorted(set(keys))):
-        for key, body, digest in connection.execute(_KEYS, {"dataset": dataset, "keys": chunk}):
+    wanted, found = sorted(set(keys)), {}
+    if len(wanted) == 1:
+        one: Iterable[Any] = _KEY(connection, {"dataset": dataset, "key": wanted[0]})
+        return {key: (read_object(body), digest) for key, body, digest in one}
+    for chunk in _chunks(wanted):
+        for key, body, digest in _many(connection, _KEYS, _KEYS_OF_SQLITE, dataset, chunk):
             found[key] = (read_object(body), digest)
     return found
 
 
 def settlements(connection: sa.Connection, dataset: str, numbers: Iterable[int]) -> dict[int, dict[str, Any]]:
     """How the spends of these numbers ended, those that have."""
-    found = {}
-    for chunk in _chunks(sorted(set(numbers))):
-        for number, body in connection.execute(_SETTLED, {"dataset": dataset, "numbers": chunk}):
+    wanted, found = sorted(set(numbers)), {}
+    if len(wanted) == 1:
+        rows: Iterable[Any] = _ENDING(connection, {"dataset": dataset, "number": wanted[0]})
+        return {number: read_object(body) for number, body in rows}
+    for chunk in _chunks(wanted):
+        for number, body in _many(connection, _SETTLED, _SETTLED_OF_SQLITE, dataset, chunk):
             found[number] = read_object(body)
     return found
 
@@ -324,13 +399,12 @@ def save_books(connection: sa.Connection, dataset: str, before: Books, after: Bo
         h for h in after.spent if after.spent[h] != before.spent.get(h) or after.caps.get(h) != before.caps.get(h)
     ]
     new = [{"dataset": dataset, "holder": h, **_holder_row(after, h)} for h in changed if h not in before.spent]
-    here = accounts.c.dataset == sa.bindparam("of_dataset"), accounts.c.holder == sa.bindparam("of_holder")
-    for holder in changed:
-        if holder in before.spent:
-            row = _holder_row(after, holder)
-            if after.caps.get(holder) == before.caps.get(holder):
-                del row["caps"], row["bucket"]  # an analyst's database role may not write these
-            connection.execute(sa.update(accounts).where(*here), {"of_dataset": dataset, "of_holder": holder, **row})
+    known = [h for h in changed if h in before.spent]
+    same = [h for h in known if after.caps.get(h) == before.caps.get(h)]
+    for statement, holders in ((_SPENT, same), (_LIMITED, [h for h in known if h not in same])):
+        rows = [{"of_dataset": dataset, "of_holder": h, **_holder_row(after, h)} for h in holders]
+        if rows:
+            statement(connection, rows if len(rows) > 1 else rows[0])
     if new:
         connection.execute(sa.insert(accounts), new)
     moved = [slot for slot, amount in after.slots.items() if before.slots.get(slot) != amount]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from dptally.ledger import composition, statement
 from dptally.ledger.backup import backup
 from dptally.ledger.books import DATASET, EVERYONE, Books
 from dptally.ledger.chain import Head, canonical, genesis
-from dptally.ledger.debit import Asked, Refused, check_request, debit, is_deferred, replayed, settle, settle_once
+from dptally.ledger.debit import Asked, Refused, check_request, debit, is_deferred, settle, settle_once
 from dptally.ledger.entries import Entry, Request, State, now, stamp
 from dptally.ledger.history import export, spends
 from dptally.ledger.journal import (
@@ -43,7 +44,7 @@ from dptally.ledger.stated import check_plan
 from dptally.ledger.status import Status, balance, failure_balance, odometer, remaining, repeats
 from dptally.ledger.store import Settlement, Store, checked_url
 from dptally.ledger.terms import ALLOWANCE, ROW, Terms, amount_from_json, amount_to_json
-from dptally.ledger.values import encoded
+from dptally.ledger.values import decoded, encoded
 from dptally.ledger.verification import Verified, verify
 from dptally.ledger.witness import Witness, witness_at
 from dptally.mechanisms.mechanism import Mechanism
@@ -117,7 +118,7 @@ class Ledger:
         try:
             ledger = cls(store, prepare(store, bool(create)), signing, watching)
             for one in ([] if known is None else [known]) + ([] if watching is None else watching.latest()):
-                store.read(lambda connection, one=one: check_head(connection, ledger._id, one))
+                store.read(partial(check_head, ledger=ledger._id, head=one))
         except BaseException:
             store.close()
             raise
@@ -352,17 +353,14 @@ class Ledger:
         dataset = name("dataset", dataset)
         terms = self._terms(dataset)
         asked = [Asked.of(request, deferred) for request in requests]
-        known = None
-        if asked and all(request.key is not None for request in requests):
-            known = self._store.read(lambda connection: replayed(connection, dataset, terms, asked))
-        if known is None:
-            for request in requests:
-                check_plan(dataset, terms, request.plan)
-                terms.price(request.plan)  # outside the lock; the price is remembered
-            try:
-                known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
-            except Refused as refusal:
-                raise refusal.explained() from None
+        for plan in {request.plan for request in requests}:
+            check_plan(dataset, terms, plan)
+            terms.price(plan)  # outside the lock; the price is remembered
+        try:
+            known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
+        except Refused as refusal:
+            raise refusal.explained() from None
+        if not all(again for _, again in known):
             self._tell(dataset)
         return known
 
@@ -370,8 +368,9 @@ class Ledger:
 
     def _keep(self, entry: Entry, value: Any) -> Any:
         """The value as JSON, if it did not cost more than the debit and can be kept; for receipts."""
-        check_paid(entry, self._terms(entry.dataset), value)
-        return encoded(value)
+        made = encoded(value)
+        check_paid(entry, self._terms(entry.dataset), decoded(made))  # what is kept, not what poses as it
+        return made
 
     def _settle(self, endings: Sequence[Ending]) -> None:
         """Settle open spends of one dataset in one transaction; for receipts."""
@@ -509,7 +508,7 @@ class Ledger:
         if self._witness is None:
             return
         for chain in chains:
-            head = self._store.read(lambda connection, chain=chain: read_head(connection, self._id, chain))
+            head = self._store.read(partial(read_head, ledger=self._id, only=chain))
             self._witness.record(head if self._signer is None else self._signer.signed(head))
 
     def inclusion(self, dataset: str, number: int, head: Head | None = None) -> Inclusion:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 
-__all__ = ["Read", "check_consistency", "check_inclusion", "consistency", "extended", "inclusion", "root"]
+__all__ = ["NODE", "Read", "check_consistency", "check_inclusion", "consistency", "extended", "inclusion", "root"]
 
-_NODE = b"dptally ledger node 1\x00"
+NODE = b"dptally ledger node 1\x00"
 Read = Callable[[int], tuple[str, str | None]]  # entry number -> (hash, node)
 
 
 def joined(left: str, right: str) -> str:
-    return sha256(_NODE + bytes.fromhex(left) + bytes.fromhex(right)).hexdigest()
+    return sha256(NODE + bytes.fromhex(left) + bytes.fromhex(right)).hexdigest()
 
 
 def extended(peaks: list[str], number: int, leaf: str) -> str | None:

@@ -111,6 +111,8 @@ def prose(argument: str, value: object, limit: int = 2000) -> str:
         raise InvalidType(argument, "a text", value)
     if len(value) > limit:
         raise InvalidArgument(argument, f"at most {limit} characters", value)
+    if value.isprintable():  # which has none of the characters below
+        return value
     if any(unicodedata.category(c) in _NOT_IN_PROSE and c not in "\n\t" for c in value):
         raise InvalidArgument(argument, "free of control characters", ascii(value))
     if not _TURNING.isdisjoint(value):
@@ -124,6 +126,10 @@ def name(argument: str, value: object) -> str:
     >>> name("part", "Ａ３")  # full-width letters are the letters
     'A3'
     """
+    if type(value) is str and value.isascii() and value.isprintable() and 0 < len(value) <= 200:
+        if value != value.strip() or "  " in value:
+            raise InvalidArgument(argument, "a non-empty text without spaces at its ends, nor two in a row", value)
+        return value
     text = unicodedata.normalize("NFKC", prose(argument, value, limit=200))
     if not text or text != text.strip():
         raise InvalidArgument(argument, "a non-empty text without spaces at its ends", value)
@@ -145,6 +151,8 @@ def identifier(argument: str, value: object) -> str:
     Latin, Chinese, Japanese and Korean letters may stand together.
     """
     text = name(argument, value)
+    if text.isascii():
+        return text
     scripts = {_script(character) for character in text} - {""}
     if len(scripts) > 1 and not scripts <= _TOGETHER:
         shown = " and ".join(sorted(script.capitalize() for script in scripts))
@@ -160,6 +168,8 @@ def skeleton(text: str) -> str:
     >>> skeleton("сор") == skeleton("cop")  # Cyrillic and Latin
     True
     """
+    if text.isascii():
+        return text
     drawn = unicodedata.normalize("NFKD", text).translate(_DRAWN)
     return "".join(str(unicodedata.digit(c)) if c.isdecimal() else c for c in drawn)
 

@@ -80,12 +80,15 @@ def answered(ledger: Ledger, reservation: Reservation, compute: Callable[[], Any
         _burn(reservation, error)
         raise
     try:
-        return reservation.settle(value)
-    except InvalidArgument as error:
-        raise _unkept(ledger, reservation.entry, value, error) from None
+        try:
+            return reservation.settle(value)
+        except InvalidArgument as error:
+            problem = error
+        check_paid(reservation.entry, ledger.terms(reservation.entry.dataset), value)
     except NotReleasable as error:
         _burn(reservation, error)
         raise
+    raise _unkept(ledger, reservation, value, problem)
 
 
 def _burn(reservation: Reservation, error: BaseException) -> None:
@@ -95,12 +98,14 @@ def _burn(reservation: Reservation, error: BaseException) -> None:
         error.add_note(f"dptally: the debit stands, but could not be marked as burnt: {failure}")
 
 
-def _unkept(ledger: Ledger, entry: Entry, value: Any, error: InvalidArgument) -> NotReleasable:
+def _unkept(ledger: Ledger, reservation: Reservation, value: Any, error: InvalidArgument) -> NotReleasable:
     """The answer was computed and paid for, but cannot be kept. It is handed out with the error, once: a second
     one would be a second release on one debit. That it left is recorded as a spend of nothing.
     """
+    entry = reservation.entry
     said = f"the answer of entry {entry.number} of dataset {entry.dataset!r} cannot be kept: {error}. The debit stands"
     if entry.key is None:
+        reservation.close()
         return NotReleasable(f"{said}; the value is in this error. With a key it could be handed over again", value)
     why = f"the value of entry {entry.number} left without being kept"
     mark = ledger.spend(entry.dataset, Composed(()), by=entry.by, why=why, key=f"value of entry {entry.number}")

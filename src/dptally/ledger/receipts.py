@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, NoReturn, Protocol
@@ -37,12 +38,18 @@ class Bank(Protocol):
 
 
 class _Life:
-    """What all copies of one receipt share: whether its body was run."""
+    """What all copies of one receipt share: whether its body was entered. Of several threads one enters."""
 
-    __slots__ = ("entered",)
+    __slots__ = ("_entered",)
 
     def __init__(self) -> None:
-        self.entered = False
+        self._entered = threading.Lock()
+
+    def enter(self) -> bool:
+        return self._entered.acquire(blocking=False)
+
+    def leave(self) -> None:
+        self._entered.release()
 
 
 class Receipt:
@@ -140,7 +147,7 @@ class Receipt:
             raise NotReleasable(f"entry {self.number} of dataset {self.dataset!r} is {self.state} already")
 
     def __enter__(self) -> Receipt:
-        if self._replayed and self._stored and self.state == "released":
+        if self._replayed and self._stored and self.state == "released" and self.entry.kept:
             return self  # to read the stored value, as the caller said
         if self._replayed:
             raise NotReleasable(
@@ -149,9 +156,8 @@ class Receipt:
                 "needs a new key"
             )
         self._check_open()
-        if self._life.entered:
+        if not self._life.enter():
             raise NotReleasable(f"the body of entry {self.number} of dataset {self.dataset!r} was entered before")
-        self._life.entered = True
         return self
 
     def __exit__(
@@ -216,7 +222,7 @@ def _leave(receipts: Sequence[Receipt], error: BaseException | None) -> None:
         if error is None:
             raise
         for receipt in still_open:
-            receipt._life.entered = False  # nothing was settled: it may be tried again
+            receipt._life.leave()  # nothing was settled: it may be tried again
         error.add_note(f"dptally: the debit stands, but could not be marked as burnt: {failure}")
         return
     for receipt in still_open:
@@ -267,6 +273,11 @@ class Reservation:
         a ``Released`` that cost more than the debit, and NotReleasable where it was burnt or has expired.
         """
         return self._end("released", self._bank._keep(self._entry, value))
+
+    def close(self) -> None:
+        """Mark as released without a value that could be given out again."""
+        state, value = self._bank._settle_once(self._entry, "released", None)
+        self._ended(state, value)
 
     def burn(self) -> None:
         """Mark as burnt, unless it is settled: nothing will be released for this debit."""

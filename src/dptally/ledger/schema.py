@@ -112,8 +112,8 @@ def _to_2(connection: sa.Connection) -> None:
     for table, columns in added.items():
         for column in columns:
             connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column}")
-    for table in (accounts, slots):
-        for index in table.indexes:
+    for changed in (accounts, slots):
+        for index in changed.indexes:
             index.create(connection)
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.pool import QueuePool
 from dptally.errors import InvalidArgument, LedgerUnavailable
 from dptally.ledger.guard import Guard, guard_of
 
-__all__ = ["checked_path", "sqlite_engine", "tidy"]
+__all__ = ["check_file", "checked_path", "replaced", "sqlite_engine", "tidy"]
 
 _LOG_LIMIT = 4 << 20  # bytes of write-ahead log after which it is moved into the file
 _LOG_FLOOD = 128 << 20  # bytes after which it is moved even if readers are never away
@@ -55,9 +55,12 @@ class Connection(sqlite3.Connection):
                 if last and not self.guard.inherited:
                     self.guard.unpin()
                 self.shut = True
+                if last:
+                    self.guard.note(known=False)
                 super().close()
                 self.guard.connections -= 1
                 if last:
+                    self.guard.note()
                     self.guard.forget()
         except LedgerUnavailable:
             _kept.append(self)
@@ -119,7 +122,7 @@ def sqlite_engine(path: Path, read_only: bool, timeout: float, fresh: bool, file
     def connect() -> Connection:
         with guard.writing(timeout):
             if file is not None and guard.present()[0] != file:
-                raise _replaced(path)
+                raise replaced(path)
             made = sqlite3.connect(address, uri=True, timeout=timeout, check_same_thread=False, factory=Connection)
             made.patience = max(timeout, 1.0)
             made.guard = guard
@@ -150,7 +153,7 @@ def sqlite_engine(path: Path, read_only: bool, timeout: float, fresh: bool, file
     return engine
 
 
-def _replaced(path: Path) -> LedgerUnavailable:
+def replaced(path: Path) -> LedgerUnavailable:
     return LedgerUnavailable(
         f"the file {str(path)!r} was removed or replaced while the ledger was open; nothing was debited. "
         "Put it back and open the ledger again, with a head that was kept"
@@ -196,7 +199,9 @@ def tidy(connection: sa.Connection, guard: Guard) -> None:
             try:
                 waits = driver.execute("PRAGMA busy_timeout").fetchone()[0]
                 driver.execute("PRAGMA busy_timeout=0")
+                guard.note(known=False)
                 driver.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if alone else 'PASSIVE'})").fetchone()
+                guard.note()
                 driver.execute(f"PRAGMA busy_timeout={int(waits)}")
             except sqlite3.Error:
                 return

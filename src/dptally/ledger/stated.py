@@ -7,6 +7,7 @@ release knows both its adjacency and its unit.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from dptally.errors import DptallyError, TermsMismatch
@@ -27,13 +28,18 @@ def adjacencies(value: Any) -> frozenset[Adjacency]:
     """Every adjacency that a mechanism, or one inside it, names."""
     if isinstance(value, Adjacency):
         return frozenset({value})
-    if isinstance(value, Composed):
-        return frozenset().union(*(adjacencies(part) for part, _ in value.parts))
     if isinstance(value, Mechanism):
-        return frozenset().union(*map(adjacencies, value.parameters().values()))
+        return _of_mechanism(value)
     if isinstance(value, (tuple, list)):
         return frozenset().union(*map(adjacencies, value))
     return frozenset()
+
+
+@lru_cache(maxsize=4096)
+def _of_mechanism(mechanism: Mechanism) -> frozenset[Adjacency]:
+    if isinstance(mechanism, Composed):
+        return frozenset().union(*(adjacencies(part) for part, _ in mechanism.parts))
+    return frozenset().union(*map(adjacencies, mechanism.parameters().values()))
 
 
 def check_plan(dataset: str, terms: Terms, plan: Mechanism) -> None:

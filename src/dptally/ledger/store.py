@@ -20,9 +20,9 @@ from sqlalchemy import exc
 from dptally.errors import InvalidArgument, InvalidType, LedgerUnavailable
 from dptally.ledger import forks
 from dptally.ledger.failures import plain_words, worth_retrying
-from dptally.ledger.guard import Guard, guard_of
+from dptally.ledger.guard import Guard, guard_of, identity_of
 from dptally.ledger.postgres import postgres_engine
-from dptally.ledger.sqlite_file import check_file, checked_path, sqlite_engine, tidy
+from dptally.ledger.sqlite_file import check_file, checked_path, replaced, sqlite_engine, tidy
 
 __all__ = ["Settlement", "Store", "checked_url"]
 
@@ -137,6 +137,8 @@ class Store:
             return
         with self._guard.writing(self._timeout):
             self._guard.check()
+            if self._file is not None and identity_of(str(self._path)) != self._file:
+                raise replaced(self._path)
             yield
 
     @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from dptally.errors import InvalidArgument
 
@@ -52,6 +53,7 @@ def units_down(value: Fraction, digits: int) -> int:
     return math.floor(value * Fraction(10) ** digits)
 
 
+@lru_cache(maxsize=4096)
 def as_float_up(units: int, digits: int) -> float:
     """The amount as a double that is not below it."""
     exact = Fraction(units) / Fraction(10) ** digits

@@ -144,8 +144,10 @@ class _Writer:
 def _scalar(value: Any, depth: int) -> Any:
     if depth + _TAGGED > VALUE_DEPTH:
         raise InvalidArgument("value", f"at most {VALUE_DEPTH} brackets deep", "a deeper one")
-    if type(value) is float:  # not finite
-        return _tagged("float", repr(value))
+    if type(value) is float:
+        if math.isnan(value):
+            raise InvalidArgument("value", "made of numbers without NaN", "a NaN")
+        return _tagged("float", repr(value))  # an infinity
     if type(value) is Fraction:
         return _tagged("fraction", [str(_integer(value.numerator)), str(_integer(value.denominator))])
     if type(value) is Decimal:

@@ -19,7 +19,7 @@ from dptally.ledger.chain import _ENTRY, Head, canonical, genesis
 from dptally.ledger.commitment import bucket_of, commitment, digest_of, row_text, stated
 from dptally.ledger.entries import plan_from_json
 from dptally.ledger.journal import REGISTER, amount_text, holder_row
-from dptally.ledger.merkle import extended, root
+from dptally.ledger.merkle import NODE, root
 from dptally.ledger.pricing import priced
 from dptally.ledger.reading import HEAD_LIMIT, read_object
 from dptally.ledger.schema import VERSION, accounts, datasets, entries, meta, slots
@@ -60,7 +60,8 @@ class _Chain:
     length: int = 0
     terms: dict[str, str] = field(default_factory=dict)  # in the register: dataset -> terms
     unsettled: dict[int, str] = field(default_factory=dict)  # the open spends, and whose they are
-    peaks: list[str] = field(default_factory=list)
+    tops: list[bytes] = field(default_factory=list)  # the peaks of the Merkle tree
+    sums: dict[str, int] = field(default_factory=dict)  # totals that are not in the books yet, of a single meter
     stated: str | None = None  # the totals that the last entry states
     priced: dict[tuple[str, tuple[str, ...]], int] | None = None  # plan and cost -> the first entry that has them
 
@@ -69,28 +70,32 @@ class _Chain:
 
     def follow(self, rows: Iterable[Row]) -> None:
         """Check (seq, type, key, settles, body, hash, by, node) rows in order. A node of ... is not checked."""
-        previous, expected, peaks, last = bytes.fromhex(self.hash), self.length, self.peaks, ""
+        previous, expected, tops, last = bytes.fromhex(self.hash), self.length, self.tops, ""
         for seq, kind, key, settles, body, digest, by, node in rows:
             expected += 1
             self.length = expected
             if seq != expected:
                 raise self.broken(f"it is missing (the next one there is {seq})")
             found = sha256(_ENTRY + previous + body.encode())
-            here = found.hexdigest()
-            if here != digest:
+            if found.hexdigest() != digest:
                 raise self.broken("its hash does not follow from its content and the entry before it")
-            previous = found.digest()
-            if expected & 1:
-                peaks.append(here)
-                top = None
-            else:
-                top = extended(peaks, expected, here)
-            if node != top and node is not ...:
+            top = previous = found.digest()
+            rest = expected
+            while not rest & 1:
+                top = sha256(NODE + tops.pop() + top).digest()
+                rest >>= 1
+            tops.append(top)
+            if node != (None if expected & 1 else top.hex()) and node is not ...:
                 raise self.broken("its node of the Merkle tree is not the hash of the entries below it")
             self._check(_decode(body)[0], kind, key, settles, by)
             last = body
+        self._flush()
         if last:
             self.hash, self.stated = previous.hex(), stated(last)
+
+    @property
+    def peaks(self) -> list[str]:
+        return [top.hex() for top in self.tops]
 
     def _check(self, body: dict[str, Any], kind: str, key: str | None, settles: int | None, by: str | None) -> None:
         if (
@@ -116,6 +121,7 @@ class _Chain:
             if whose is None or body["state"] not in _STATES or by not in (None, whose):
                 raise self.broken(f"it settles entry {settles}, which is not an open spend")
         elif kind == "limit":
+            self._flush()
             self.books.caps[body["holder"]] = None if body["cap"] is None else amount_from_json(body["cap"])
             self.books.spent.setdefault(body["holder"], self.books.zero)
         elif kind != "migrate" or "from" not in body:
@@ -130,15 +136,39 @@ class _Chain:
     def _spend(self, body: dict[str, Any]) -> None:
         by, raw = body["by"], body["cost"]
         cost = amount_from_json(raw)
-        if (
-            min(cost.meters) < 0
-            or cost.failure < 0
-            or self.books.charge(by, cost, body["partition"], body["part"]) is not None
-        ):
+        if len(cost.meters) == 1 and not body["partition"] and not body["part"] and cost.failure == 0:
+            passes = self._add(by, cost.meters[0])
+        else:
+            self._flush()
+            passes = (
+                min(cost.meters) < 0
+                or cost.failure < 0
+                or self.books.charge(by, cost, body["partition"], body["part"]) is not None
+            )
+        if passes:
             raise self.broken("it passes a cap")
         self.unsettled[self.length] = by
         if self.priced is not None:
             self.priced.setdefault((body["plan"], tuple(raw)), self.length)
+
+    def _add(self, by: str, units: int) -> bool:
+        """Add a spend on everything to the totals of its holders; whether it passes a cap. What ``Books.charge``
+        does for one meter, in plain integers.
+        """
+        passes = units < 0
+        for holder in (DATASET, by) if by else (DATASET,):
+            total = self.sums.get(holder)
+            if total is None:
+                total = self.books.spent.get(holder, self.books.zero).meters[0]
+            self.sums[holder] = total = total + units
+            cap = self.books.cap(holder)
+            passes = passes or (cap is not None and total > cap.meters[0])
+        return passes
+
+    def _flush(self) -> None:
+        for holder, units in self.sums.items():
+            self.books.spent[holder] = Amount((units,), self.books.spent.get(holder, self.books.zero).failure)
+        self.sums.clear()
 
     @property
     def root(self) -> str:
@@ -258,7 +288,7 @@ def _follow(connection: sa.Connection, chain: _Chain) -> None:
     rows = connection.execution_options(yield_per=2000).execute(question)
     for block in rows.partitions(2000):
         try:
-            chain.follow(block)  # type: ignore[arg-type]
+            chain.follow(block)
         except _UNREADABLE:
             raise chain.broken("it cannot be read") from None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptally import checks
-from dptally.accounting import tradeoff
+from dptally.accounting import approximate, tradeoff
 from dptally.accounting.moments import Asked, checked, infinity_mass, log_moment_upper
 from dptally.checks import Floats
 from dptally.divergences.inequalities import exp_down, exp_up, probability_range
@@ -22,7 +22,17 @@ from dptally.interval import Interval
 from dptally.numerics.rounding import EPS, down, up
 from dptally.numerics.search import minimise
 
-__all__ = ["LargestRatio", "approx", "gaussian", "largest_ratio", "of_plan", "pure", "renyi", "zcdp"]
+__all__ = [
+    "LargestRatio",
+    "approx",
+    "gaussian",
+    "largest_ratio",
+    "largest_ratio_approx",
+    "of_plan",
+    "pure",
+    "renyi",
+    "zcdp",
+]
 
 
 def pure(epsilon: float, before: float) -> Interval:
@@ -160,6 +170,35 @@ def largest_ratio(plan: Asked, before: float, orders: Iterable[float] | None = N
     if best > -log_q:  # p <= 1 whatever the order
         best = -log_q
     return LargestRatio(exp_up(best, 4 * EPS * abs(best)), order)
+
+
+def largest_ratio_approx(plan: Asked, before: float, composition: str = "tightest") -> float:
+    """The same by (epsilon, delta)-guarantees, at the best delta for this one event, rounded up.
+
+    min over epsilon of (e^epsilon q + delta(epsilon)) / q, with delta by basic, advanced or Kairouz composition
+    [Mironov 2017, Fig. 2: the (epsilon, delta) curve]. Steps must have bounded losses.
+
+    >>> from dptally import RandomizedResponse
+    >>> 2.0 < largest_ratio_approx(50 * RandomizedResponse(0.51), 1e-3, "advanced") < 8.0
+    True
+    """
+    before = checks.probability("before", before)
+    if before == 0:
+        raise InvalidArgument("before", "in (0, 1]", before, "for probability 0 ask of_plan")
+    directions = checked(plan)
+    most = max(c.supremum for c in directions)
+    if math.isinf(most):
+        raise Unanswerable("a step's loss is unbounded, so there is no curve of guarantees; ask outcomes.of_plan")
+
+    def log_ratio(epsilon: Floats) -> Floats:
+        found = [approximate.delta(directions, e, composition).value for e in epsilon.tolist()]
+        with np.errstate(over="ignore"):
+            return np.log(np.exp(np.minimum(epsilon, 709.0)) + np.array(found) / before) * (1 + 8 * EPS) + 8 * EPS
+
+    if most == 0:
+        return 1.0
+    best = min(minimise(log_ratio, 1e-6 * most, most, start=(1e-3 * most, most))[1], most * (1 + 8 * EPS))
+    return min(exp_up(best, 4 * EPS * abs(best)), up(1.0 / before))
 
 
 def _exp(x: float) -> float:

@@ -25,7 +25,7 @@ class GaussianDP(Mechanism):
 
     [Dong, Roth, Su 2022, Def. 2.6]
 
-    >>> GaussianDP(2.0).renyi(3.0)
+    >>> round(GaussianDP(2.0).renyi(3.0), 12)
     6.0
     """
 

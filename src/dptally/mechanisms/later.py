@@ -1,7 +1,7 @@
-"""The only arrows back in the story: questions of a plan whose answers stand in later packages.
+"""The only arrows back in the story: what a mechanism is asked for, and what stands in later files and packages.
 
-A plan is asked ``plan.explain(...)``, but explaining needs every framework. The modules are named here, loaded when
-asked, and listed as exceptions in the import contract; nothing else below may reach up.
+``m1 + m2`` makes a composition, which is a mechanism itself; ``plan.explain(...)`` needs every framework. The modules
+are named here, loaded when asked, and listed as exceptions in the import contract; nothing else may reach up.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import Any
 
 __all__ = ["LATER", "later"]
 
-#: question -> the module that answers it, with a function of the same name
+#: name -> the module that defines it
 LATER = {
+    "Composed": "dptally.mechanisms.composed",
     "explain": "dptally.answers.explain",
     "measure": "dptally.gdp.measure",
 }
 
 
 def later(question: str) -> Any:
-    """The function that answers this question."""
+    """The class or the function of that name."""
     return getattr(importlib.import_module(LATER[question]), question)

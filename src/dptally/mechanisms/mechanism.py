@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, overload
 
 import numpy as np
@@ -83,6 +84,30 @@ class Mechanism(Value):
         both = self.directions()
         return both[0], both[-1]
 
+    def laws_below(self) -> tuple[Law, ...] | None:
+        """Laws of pairs that the mechanism certainly attains, where ``laws`` only bounds it from above.
+
+        None: ``laws`` is the pair itself, so that it serves both ends of an interval. Empty: nothing is known from
+        below.
+        """
+        return None
+
+    def why_wide(self) -> str:
+        """Where ``laws_below`` answers: what the two ends of an interval are."""
+        return ""
+
+    def _below(self) -> tuple[tuple[Composition, ...], str] | None:
+        """The directions that the plan attains and why they differ from ``directions()``; None where they do not."""
+        stated = [(part.laws_below(), part, n) for part, n in self.parts]
+        why = "; ".join(dict.fromkeys(part.why_wide() for below, part, _ in stated if below is not None))
+        if all(below is None for below, _, _ in stated):
+            return None
+        found = [(part.laws() if below is None else below, n) for below, part, n in stated]
+        known = [(laws, n) for laws, n in found if laws]
+        number = max((len(laws) for laws, _ in known), default=1)
+        made = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in known) for d in range(number))
+        return tuple(dict.fromkeys(made)), why
+
     # -- what it says of itself ----------------------------------------------------------------------------------
 
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -118,11 +143,9 @@ class Mechanism(Value):
     # -- composition -----------------------------------------------------------------------------------------
 
     def __add__(self, other: Mechanism) -> Composed:
-        from dptally.mechanisms.composed import Composed
-
         if not isinstance(other, Mechanism):
             return NotImplemented
-        return Composed.of((*self.parts, *other.parts))
+        return _composed((*self.parts, *other.parts))
 
     def __radd__(self, other: int) -> Mechanism:
         return (
@@ -130,12 +153,10 @@ class Mechanism(Value):
         )  # so that sum() works
 
     def __mul__(self, count: SupportsIndex) -> Composed:
-        from dptally.mechanisms.composed import Composed
-
         if isinstance(count, Mechanism):
             return NotImplemented
         times = checks.count("count", count)
-        return Composed.of((mechanism, times * n) for mechanism, n in self.parts)
+        return _composed(tuple((mechanism, times * n) for mechanism, n in self.parts))
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # so that numpy integers reach __rmul__ instead of broadcasting
@@ -158,11 +179,17 @@ class Mechanism(Value):
     def epsilon_interval(self, delta: Sequence[float] | Floats) -> IntervalArray: ...
     def epsilon_interval(self, delta: Any) -> Any:
         """Certified bounds of the smallest epsilon >= 0 with delta(epsilon) <= delta."""
+        below = self._below()
         if checks.is_array(delta):
             deltas = [checks.probability("delta", value) for value in checks.reals("delta", delta).ravel().tolist()]
             boxes = certified.epsilon_intervals(self.directions(), deltas)
+            if below is not None:
+                attained = certified.epsilon_intervals(below[0], deltas)
+                boxes = [_bounded(box, least, below[1]) for box, least in zip(boxes, attained, strict=True)]
             return IntervalArray.of(boxes, np.shape(delta))
-        return certified.epsilon_interval(self.directions(), checks.probability("delta", delta))
+        at = checks.probability("delta", delta)
+        box = certified.epsilon_interval(self.directions(), at)
+        return box if below is None else _bounded(box, certified.epsilon_interval(below[0], at), below[1])
 
     def epsilon_curve(self, steps: Iterable[int], delta: float) -> list[float]:
         """epsilon after each number of steps, where one step is this plan: certified upper bounds, in the order given.
@@ -199,10 +226,17 @@ class Mechanism(Value):
         """Certified bounds of delta(epsilon) = sup over events S of P(S) - exp(epsilon) Q(S), the larger
         direction.
         """
+        below = self._below()
         if checks.is_array(epsilon):
             asked = [checks.nonnegative("epsilon", e) for e in checks.reals("epsilon", epsilon).ravel().tolist()]
-            return IntervalArray.of(certified.delta_intervals(self.directions(), asked), np.shape(epsilon))
-        return certified.delta_interval(self.directions(), checks.nonnegative("epsilon", epsilon))
+            boxes = certified.delta_intervals(self.directions(), asked)
+            if below is not None:
+                attained = certified.delta_intervals(below[0], asked)
+                boxes = [_bounded(box, least, below[1]) for box, least in zip(boxes, attained, strict=True)]
+            return IntervalArray.of(boxes, np.shape(epsilon))
+        at = checks.nonnegative("epsilon", epsilon)
+        box = certified.delta_interval(self.directions(), at)
+        return box if below is None else _bounded(box, certified.delta_interval(below[0], at), below[1])
 
     @overload
     def renyi(self, order: float) -> float: ...
@@ -285,6 +319,12 @@ class Mechanism(Value):
         return answer
 
 
+def _composed(parts: tuple[tuple[Mechanism, int], ...]) -> Composed:
+    """A composition, which is itself a mechanism and so stands later."""
+    whole: Composed = later("Composed").of(parts)
+    return whole
+
+
 def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
     """The laws of a part; those of a mechanism from outside are checked first, also where their class is ours."""
     laws = mechanism.laws()
@@ -295,9 +335,17 @@ def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
 
 
 def _authored(law: Law) -> bool:
-    """Whether a law's theorem was written by the author of a class from outside (or given to this one law)."""
+    """Whether a law's theorem was written by the author of a class from outside, or given to this one law."""
     owner = next(cls for cls in type(law).__mro__ if "theorem" in vars(cls))
-    return not shipped(owner) or isinstance(vars(owner)["theorem"], property)
+    if not shipped(owner):
+        return True
+    defaults = {field.default for field in fields(owner)} if is_dataclass(owner) else set()
+    return isinstance(vars(owner)["theorem"], property) and law.theorem not in defaults
+
+
+def _bounded(above: Interval, below: Interval, why: str) -> Interval:
+    """The upper end of what bounds the plan, the lower end of what it attains."""
+    return Interval(min(below.lower, above.upper), above.upper, f"{above.method} ({why})")
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:

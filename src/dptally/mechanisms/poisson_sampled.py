@@ -1,4 +1,4 @@
-"""Poisson sampling: every record joins the sample by its own coin, then the mechanism runs on the sample."""
+"""Poisson sampling: every record is included independently, then the mechanism runs on the sample."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
 from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency, Direction
-from dptally.laws.gaussian import GaussianLaw
+from dptally.law.validity import is_listed
 from dptally.laws.pairs import Stated
-from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
-from dptally.laws.sampled.gaussian.parameters import Declared
 from dptally.mechanisms.assumption import Assumption, joined
-from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared, shipped
 from dptally.numerics.exact import between
@@ -29,6 +26,7 @@ _FEW_OUTCOMES, _MANY_OUTCOMES = 1 << 13, 1 << 16  # listed to sixty digits under
 
 
 def _example() -> dict[str, object]:
+    from dptally.mechanisms.gaussian import Gaussian
 
     return {"mechanism": Gaussian(1.0), "rate": 0.1}
 
@@ -50,6 +48,7 @@ class PoissonSampled(Mechanism):
     the theorem is in docs/sampling.md, for Gaussian and Laplace noise and for losses of finitely many
     values.
 
+    >>> from dptally.mechanisms.gaussian import Gaussian
     >>> PoissonSampled(Gaussian(sigma=1.0), rate=0.01)
     PoissonSampled(mechanism=Gaussian(sigma=1.0, sensitivity=1.0), rate=0.01, adjacency=ADD_REMOVE)
     """
@@ -117,11 +116,17 @@ class PoissonSampled(Mechanism):
         return self.mechanism._innermost() if isinstance(self.mechanism, PoissonSampled) else self
 
     def grouped(self, size: int) -> Mechanism:
-        """The mechanism's own group at the rate 1 - (1 - rate)^size at which any of them is in the sample.
+        """Gaussian noise: the mixture over how many of them are in the sample, exact [Ganesh 2024, arXiv 2401.10294].
 
-        Given that some are, the output is a mixture over which of them, each within the group's guarantee; and
-        H_a((1 - w) Q + w P', Q) is convex in P'. Exact mixtures are sharper still: override this where one is known.
+        Otherwise the mechanism's own group at the rate 1 - (1 - rate)^size at which any of them is in the sample. Given
+        that some are, the output is a mixture over which of them, each within the group's guarantee; and
+        H_a((1 - w) Q + w P', Q) is convex in P'.
         """
+        from dptally.mechanisms.gaussian import Gaussian
+        from dptally.mechanisms.mixture_of_gaussians import binomial_mixture
+
+        if self.adjacency is ADD_REMOVE and isinstance(self.mechanism, Gaussian) and 0 < self.rate < 1:
+            return binomial_mixture(self.mechanism.sigma, self.mechanism.sensitivity, self.rate, size)
         inside = self.mechanism.group(size)
         alone = sum(n for _, n in inside.parts) == 1
         if self.adjacency is not ADD_REMOVE or not alone or self.rate == 0.0:
@@ -129,7 +134,7 @@ class PoissonSampled(Mechanism):
         return PoissonSampled(inside, between(1 - (1 - Fraction(self.rate)) ** size)[1])
 
     def _inner(self) -> tuple[Law, ...]:
-        """The one law of the mechanism inside, for each side; none where it leaks nothing."""
+        """The one law of the mechanism inside, for each direction; none where it leaks nothing."""
         laws = []
         for composition in self.mechanism.directions():
             if not composition.parts:
@@ -142,7 +147,7 @@ class PoissonSampled(Mechanism):
                 )
             if len(composition.parts) > 1 or composition.parts[0][1] > 1:
                 raise Unanswerable(
-                    f"one sample used by several mechanisms is not answered: {self.mechanism!r} has no "
+                    f"several mechanisms on the same sample are not supported: {self.mechanism!r} has no "
                     "single loss in closed form; sample each part by itself, or state the whole as one "
                     "ApproxDP, GaussianDP or Profile guarantee"
                 )
@@ -160,10 +165,6 @@ def _laws(innermost: PoissonSampled, rate: Fraction, adjacency: Adjacency) -> tu
     if rate == 1:
         return sides
     remove, add = sides[0], sides[-1]
-    if isinstance(remove, GaussianLaw):
-        given = Declared(rate, remove.exact_variance)
-        kept = None if given.unrounded() else given
-        return tuple(SampledGaussianLaw(*given.pessimistic(), side, kept) for side in (Direction.REMOVE, Direction.ADD))
     return tuple(
         _sampled_law(law, rate, side, other)
         for law, side, other in ((remove, Direction.REMOVE, add), (add, Direction.ADD, remove))
@@ -172,6 +173,14 @@ def _laws(innermost: PoissonSampled, rate: Fraction, adjacency: Adjacency) -> tu
 
 def _sampled_law(law: Law, rate: Fraction, side: Direction, other: Law) -> Law:
     """One side under ADD_REMOVE: exactly where the losses are few, else by the profile of the law inside."""
+    own = law.sampled(rate, side)
+    if own is not None:
+        return own
+    if not shipped(type(law)) and not is_listed(law):
+        raise Unanswerable(
+            f"{type(law).__name__} states neither atoms nor a density, which sampling integrates; "
+            "define Law.density, or Law.sampled for a closed form"
+        )
     from dptally.laws.sampled.finite import sampled_law
     from dptally.laws.sampled.generic import SampledLaw
 
@@ -185,30 +194,20 @@ def _sampled_law(law: Law, rate: Fraction, side: Direction, other: Law) -> Law:
 
 def _replace_law(sides: tuple[Law, ...], rate: Fraction) -> Law:
     """The law under REPLACE: that of (P1, P0) decides, for both directions."""
-    from dptally.laws.laplace import LaplaceLaw
     from dptally.laws.sampled.finite import replaced_law
-    from dptally.laws.sampled.gaussian.replace import SampledReplaceGaussianLaw
-    from dptally.laws.sampled.laplace import SampledReplaceLaplaceLaw
 
     law, reverse = sides[0], sides[-1]
-    if isinstance(law, GaussianLaw):
-        if rate == 1:
-            return GaussianLaw.of_variance(4 * law.exact_variance)  # N(1/sigma, 1) against N(-1/sigma, 1)
-        given = Declared(rate, law.exact_variance)
-        return SampledReplaceGaussianLaw(*given.pessimistic(), None if given.unrounded() else given)
-    lower, upper = between(rate)
-    if isinstance(law, LaplaceLaw):
-        if rate == 1:
-            return LaplaceLaw(2.0 * law.reach, 2.0 * law.reach_lower)
-        return SampledReplaceLaplaceLaw(upper, law.reach, law.reach_lower, None if lower == upper else lower)
+    own = law.sampled_replace(rate)
+    if own is not None:
+        return own
     pair = law.declared() or _stated(law, reverse)
     found = None if pair is None or pair.size > _MANY_OUTCOMES else replaced_law(pair, rate)
     if found is not None:
         return found
     raise Unanswerable(
-        f"no dominating pair is known for a sampled {type(law).__name__} under REPLACE; it is for Gaussian "
-        f"and Laplace noise and for losses of at most {_MANY_OUTCOMES} values. Under ADD_REMOVE it is: with epsilon "
-        "doubled and delta (1 + e^epsilon)-fold that covers a replacement"
+        f"no dominating pair is known for a sampled {type(law).__name__} under REPLACE. Supported: Gaussian and Laplace"
+        f" noise, and losses of at most {_MANY_OUTCOMES} values. Alternatively account under ADD_REMOVE and use "
+        "(2 epsilon, (1 + e^epsilon) delta)"
     )
 
 

@@ -105,7 +105,7 @@ def _tabulated(function: object) -> Points:
 def _tangent(function: Callable[[float], float], grid: list[float]) -> float:
     """The epsilon whose guarantee implies the most at epsilon 0: it maximises (1 - delta) / (1 + e^eps).
 
-    [GDPT paper, Sec. 2: the refined profile is the naive one beyond it and a line in e^eps below it.]
+    [Liu et al. 2022, Sec. 2: the refined profile is the naive one beyond it and a line in e^eps below it.]
     """
 
     def implied(epsilon: float) -> float:

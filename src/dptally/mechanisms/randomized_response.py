@@ -33,7 +33,7 @@ class RandomizedResponse(Mechanism):
 
     The loss is log(p/q) where the true answer of one dataset is reported, -log(p/q) where that of the other
     is, and 0 elsewhere. Renyi divergence of order a for two categories: log(p^a q^{1-a} + q^a p^{1-a}) / (a
-    - 1) [Mironov 2017, Prop. 5]. p below 1/categories is allowed: then the lie tells.
+    - 1) [Mironov 2017, Prop. 5]. p below 1/categories is allowed: then the false answer is the informative one.
 
     >>> round(RandomizedResponse(0.75).renyi(1.0), 12)
     0.549306144334

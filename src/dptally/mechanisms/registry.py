@@ -55,6 +55,7 @@ __all__ = [
     "Declaration",
     "declarations",
     "declared",
+    "find_declared",
     "find_json",
     "find_plan",
     "json_name_of",
@@ -220,6 +221,13 @@ def find_json(name: str) -> Declaration | None:
     if found is None and _register_entry_point(name):
         found = _known_json(name)
     return found
+
+
+def find_declared(cls: type) -> Declaration | None:
+    """The declaration of a class, shipped or registered; None where it was never declared."""
+    if cls in (entry.target for entry in _SHIPPED.values()):
+        return _SHIPPED[cls.__name__]
+    return next((entry for entry in _FOREIGN.values() if entry.target is cls), None)
 
 
 def json_name_of(cls: type) -> str | None:

@@ -1,4 +1,5 @@
 """Written by ``make door`` from the declarations in the files of this package: do not edit."""
+# ruff: noqa: E501
 
 from typing import NamedTuple
 
@@ -23,6 +24,13 @@ TABLE: dict[str, Row] = {
         (),
         "discrete_gaussian(sigma, sensitivity=1)",
     ),
+    "MixtureOfGaussians": Row(
+        "dptally.mechanisms.mixture_of_gaussians",
+        "mixture_of_gaussians",
+        "mixture_of_gaussians",
+        ("mog",),
+        "mixture_of_gaussians(sigma, sensitivities, probabilities)",
+    ),
     "Laplace": Row("dptally.mechanisms.laplace", "laplace", "laplace", (), "laplace(scale, sensitivity=1.0)"),
     "DiscreteLaplace": Row(
         "dptally.mechanisms.discrete_laplace",
@@ -45,19 +53,66 @@ TABLE: dict[str, Row] = {
     "PureDP": Row("dptally.mechanisms.pure_dp", "pure_dp", "pure", (), "pure(epsilon)"),
     "RenyiDP": Row("dptally.mechanisms.renyi_dp", "renyi_dp", "renyi", (), "renyi(orders, epsilons)"),
     "ZCDP": Row("dptally.mechanisms.zcdp", "zcdp", "zcdp", (), "zcdp(rho)"),
+    "RandomAllocation": Row(
+        "dptally.mechanisms.sampling.random_allocation",
+        "random_allocation",
+        "random_allocation",
+        ("allocation",),
+        "random_allocation(steps, times=1)",
+    ),
+    "ShuffledBatches": Row(
+        "dptally.mechanisms.sampling.shuffled_batches",
+        "shuffled_batches",
+        "shuffled_batches",
+        ("shuffled",),
+        "shuffled_batches(steps_per_epoch)",
+    ),
+    "BallsInBins": Row(
+        "dptally.mechanisms.sampling.balls_in_bins",
+        "balls_in_bins",
+        "balls_in_bins",
+        ("bins",),
+        "balls_in_bins(steps_per_epoch)",
+    ),
+    "Cyclic": Row("dptally.mechanisms.sampling.cyclic", "cyclic", "cyclic", (), "cyclic(steps_per_epoch)"),
     "dpsgd": Row(
-        "dptally.mechanisms.training",
+        "dptally.mechanisms.training_runs",
         None,
         "dpsgd",
         (),
         "dpsgd(noise_multiplier, sample_rate, steps, adjacency=add_remove, epochs, batch_size, dataset_size)",
     ),
+    "Poisson": Row("dptally.mechanisms.sampling.poisson", "poisson", None, (), ""),
     "PoissonSampled": Row(
         "dptally.mechanisms.poisson_sampled",
         "poisson_sampled",
         "poisson",
         (),
         "poisson(mechanism, rate, adjacency=add_remove)",
+    ),
+    "TruncatedPoisson": Row(
+        "dptally.mechanisms.sampling.truncated_poisson",
+        "truncated_poisson",
+        "truncated_poisson",
+        (),
+        "truncated_poisson(rate, dataset_size, cap)",
+    ),
+    "Sampled": Row(
+        "dptally.mechanisms.sampling.sampled",
+        "sampled",
+        "sampled",
+        (),
+        "sampled(mechanism, sampler, steps, epochs, adjacency=add_remove)",
+    ),
+    "FixedSize": Row(
+        "dptally.mechanisms.sampling.fixed_size", "fixed_size", "fixed_size", (), "fixed_size(batch_size, dataset_size)"
+    ),
+    "training": Row(
+        "dptally.mechanisms.training_runs",
+        None,
+        "training",
+        (),
+        "training(noise_multiplier, sampler, steps, epochs, dataset_size, batch_size, adjacency=add_remove, per_user=1)",
     ),
     "Composed": Row("dptally.mechanisms.composed", "composed", None, (), ""),
 }

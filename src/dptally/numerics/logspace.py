@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dptally.numerics.arrays import Numbers
 from dptally.numerics.complexes import log1p_complex
 from dptally.numerics.rounding import Floats, down, up
 
@@ -26,8 +26,6 @@ __all__ = [
     "sinhc_minus_one",
     "widened",
 ]
-
-Numbers = NDArray[Any]
 
 
 def log1mexp(x: ArrayLike) -> Floats:

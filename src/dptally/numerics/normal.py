@@ -48,7 +48,7 @@ __all__ = [
 SMALLEST_MU, LARGEST_MU = 1e-300, 1e100  # beyond, squares leave the range of doubles
 MU_ULPS = 2.0  # relative error of mu, in units of EPS = 2^-52, that the bounds cover unless told otherwise
 _MILLS_ULPS = 8.0  # erfcx: at most 3.9 measured over 70 000 points against balls; plus the rounding of x / sqrt(2)
-_LARGEST_SCORE = 1e150  # beyond, the square of a normal deviate leaves the doubles
+_LARGEST_SCORE = 1e150  # beyond, the square of a normal deviate overflows
 _LARGEST_EPSILON = 1e190  # up to here the mu that belongs to it stays below LARGEST_MU / 2
 _SHARPEST_MU = 1e14  # beyond, one ulp of epsilon = mu^2/2 takes delta from 1 to nothing
 _NEAREST_ONE = 1e-300  # -log of the largest delta below 1 whose mu is sought
@@ -330,8 +330,9 @@ def gaussian_mu_of_pure(epsilon: float) -> float:
 
 
 def gaussian_mu_slope(epsilon: ArrayLike, mu: ArrayLike) -> Floats:
-    """d mu / d epsilon along delta_mu(epsilon) = const: m(epsilon/mu + mu/2), at most sqrt(pi/2).  [errata
-    E004-5]
+    """d mu / d epsilon along delta_mu(epsilon) = const: m(epsilon/mu + mu/2), at most sqrt(pi/2).
+
+    [Liu et al. 2022, Thm. 4.2, corrected: docs/errata.md]
 
     >>> round(float(gaussian_mu_slope(0.0, 1e-9)), 6)
     1.253314
@@ -413,7 +414,7 @@ def _mu(epsilon: ArrayLike, target_lower: Floats, target_upper: Floats) -> tuple
     beyond = asked > _LARGEST_EPSILON
     epsilon, low, high = np.broadcast_arrays(np.minimum(asked, _LARGEST_EPSILON), target_lower, target_upper)
     nothing, everything = np.isneginf(high), low >= 0
-    # 1 - delta leaves the doubles: a delta a little smaller bounds mu from below, and nothing does from above
+    # 1 - delta is outside double range: a delta a little smaller bounds mu from below, and nothing does from above
     touching = ~everything & (high > -_NEAREST_ONE)
     low, high = np.where(touching, np.minimum(low, -_NEAREST_ONE), low), np.where(touching, -_NEAREST_ONE, high)
     aim = np.where(nothing | everything, -1.0, 0.5 * low + 0.5 * high)

@@ -11,13 +11,12 @@ import math
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dptally.numerics.arrays import Floats as Floats
 
 EPS = float(np.finfo(np.float64).eps)  # 2^-52: one ulp of 1.0, twice the unit round-off
 TINY = float(np.finfo(np.float64).tiny)  # smallest normal number
 SMALLEST = 5e-324  # smallest subnormal: the absolute error that underflow can add
-
-Floats = NDArray[np.float64]
 
 
 @overload

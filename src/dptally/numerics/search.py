@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dptally.numerics.arrays import Floats
 
 __all__ = ["first_true", "last_true", "minimise"]
 

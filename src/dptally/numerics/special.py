@@ -21,6 +21,7 @@ import scipy
 __all__ = [
     "bdtr",
     "bdtrc",
+    "betainc",
     "betainccinv",
     "betaincinv",
     "erfcx",
@@ -55,6 +56,7 @@ def _compiled() -> Any:
 _ufuncs = _compiled()
 bdtr: Any = _ufuncs.bdtr
 bdtrc: Any = _ufuncs.bdtrc
+betainc: Any = _ufuncs.betainc
 betainccinv: Any = _ufuncs.betainccinv
 betaincinv: Any = _ufuncs.betaincinv
 erfcx: Any = _ufuncs.erfcx

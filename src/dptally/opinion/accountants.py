@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from dptally.accounting.compare import ROUTES, Route
-from dptally.accounting.decimals import shown_up
 from dptally.errors import DptallyError
 from dptally.law import Composition
 from dptally.mechanisms import GaussianDP, Mechanism
+from dptally.numerics.shown import shown_up
 from dptally.opinion.claim import Claim
 
 __all__ = ["KNOWN", "Known", "central_limit_mu", "known", "matches"]

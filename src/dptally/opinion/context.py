@@ -37,13 +37,15 @@ class Remedy:
     plan: Mechanism
 
 
-def readings(claim: Claim) -> tuple[Reading, ...]:
-    """A training run under each sampler and adjacency; other plans have one reading, as they stand."""
+def readings(claim: Claim, every: bool = False) -> tuple[Reading, ...]:
+    """A training run under both adjacencies, with Poisson sampling and as it was said, or with ``every`` sampler (that
+    may take a minute); other plans have one reading, as they stand.
+    """
     run = claim.settings
     if run is None:
         return ()
     out = []
-    for sampler in SAMPLERS:
+    for sampler in SAMPLERS if every else dict.fromkeys(("poisson", run.sampler or "poisson")):
         for adjacency in Adjacency:
             try:
                 box = run.under(sampler, adjacency).epsilon_interval(claim.claimed.delta)

@@ -9,9 +9,9 @@ from html import escape
 from typing import Any
 
 import dptally
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.answers.assumptions import assumptions
 from dptally.errors import DptallyError
+from dptally.numerics.shown import shown_down, shown_up
 from dptally.opinion.context import Reading, Remedy, readings, remedy
 from dptally.opinion.picture import picture
 from dptally.opinion.verdict import STATUSES, Verdict
@@ -83,7 +83,7 @@ class Page:
         yield "not said, and taken as", claim.assumed
         yield "to be asked", claim.questions
         yield "remarks", claim.notes
-        yield "the same run under each sampler and adjacency", map(_reading, self.readings)
+        yield "the same run under other samplers and adjacencies", map(_reading, self.readings)
         yield "the noise that makes it true", self._remedy()
         yield "what this takes for granted", [] if claim.plan is None else assumptions(claim.plan)
         yield "theorems", self.theorems
@@ -103,11 +103,11 @@ class Page:
             yield f"every noise width times {shown_up(factor)}"
 
 
-def page(verdict: Verdict) -> Page:
-    """The page about a verdict."""
+def page(verdict: Verdict, samplers: bool = False) -> Page:
+    """The page about a verdict; with ``samplers`` the run is accounted for under every sampler."""
     judged = verdict.interval.method != "not determined"
     theorems, sources = _theorems(verdict) if judged else ((), ())
-    return Page(verdict, readings(verdict.claim), remedy(verdict.claim), theorems, sources)
+    return Page(verdict, readings(verdict.claim, samplers), remedy(verdict.claim), theorems, sources)
 
 
 def _theorems(verdict: Verdict) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import dptally
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.errors import DptallyError
 from dptally.interval import Interval
+from dptally.numerics.shown import shown_down, shown_up
 from dptally.opinion import reading
 from dptally.opinion.accountants import known, matches
 from dptally.opinion.claim import Claim, Claimed
@@ -19,6 +19,8 @@ from dptally.opinion.claim import Claim, Claimed
 __all__ = ["LOOSE", "STATUSES", "Verdict", "check", "check_all", "judged"]
 
 LOOSE = 1.01  #: a claim above this multiple of the certified upper end is called loose
+#: decimals such as 0.1 are held as doubles, in claims and in plans: what agrees to this relative distance is equal
+DECIMALS = 1e-12
 STATUSES = {
     "refuted": "REFUTED",
     "true": "TRUE",
@@ -71,11 +73,13 @@ class Verdict:
 
         return save(self, Path(path))
 
-    def page(self) -> Any:
-        """The page about this verdict, with ``to_text()``, ``to_html()`` and ``to_dict()``."""
+    def page(self, samplers: bool = False) -> Any:
+        """The page about this verdict, with ``to_text()``, ``to_html()`` and ``to_dict()``; with ``samplers`` the run
+        is accounted for under every sampler, which may take a minute.
+        """
         from dptally.opinion.page import page
 
-        return page(self)
+        return page(self, samplers)
 
     def __str__(self) -> str:
         return "\n".join([self.headline, *(f"  {reason}" for reason in self.reasons)])
@@ -103,7 +107,7 @@ def check_all(source: object, epsilon: float | None = None, delta: float | None 
 
 
 def judged(claim: Claim) -> Verdict:
-    """Judge a claim: refuted or true only by a certified end."""
+    """Judge a claim: refuted or true only by a certified end, up to the rounding of its decimals."""
     epsilon, delta = claim.claimed
     unknown = Interval(0.0, math.inf, "not determined"), Interval(0.0, 1.0, "not determined")
     if claim.plan is None:
@@ -118,11 +122,13 @@ def judged(claim: Claim) -> Verdict:
 
 
 def _status(claimed: Claimed, box: Interval, risk: Interval) -> str:
-    if claimed.epsilon < box.lower or claimed.delta < risk.lower:
-        return "refuted"
     if claimed.epsilon > LOOSE * box.upper:
         return "loose"
-    return "true" if claimed.epsilon >= box.upper or claimed.delta >= risk.upper else "undetermined"
+    if claimed.epsilon >= box.upper * (1.0 - DECIMALS):
+        return "true"
+    if claimed.epsilon < box.lower * (1.0 - DECIMALS) or claimed.delta < risk.lower * (1.0 - DECIMALS):
+        return "refuted"
+    return "true" if claimed.delta >= risk.upper else "undetermined"
 
 
 def _reasons(status: str, claim: Claim, box: Interval, risk: Interval) -> list[str]:
@@ -135,6 +141,8 @@ def _reasons(status: str, claim: Claim, box: Interval, risk: Interval) -> list[s
         out += _declared(claim)
     elif status == "loose":
         out.append(f"the claim is {epsilon / box.upper if box.upper else math.inf:.4g} times what was spent")
+    elif status == "true" and epsilon < box.upper:
+        out.append("the claim is the certified end, up to the rounding of its decimals")
     elif status == "undetermined":
         out.append("the claim lies between the certified ends")
     found = known(claim.accountant)

@@ -20,7 +20,19 @@ from numpy.typing import NDArray
 
 from dptally.errors import InvalidArgument, InvalidType
 
-__all__ = ["DROP", "OTHER", "Rule", "bits", "categorical", "flags", "length", "numeric", "place_of_missing", "vector"]
+__all__ = [
+    "DROP",
+    "OTHER",
+    "Rule",
+    "bits",
+    "categorical",
+    "declared",
+    "flags",
+    "length",
+    "numeric",
+    "place_of_missing",
+    "vector",
+]
 
 Vector = NDArray[Any]
 
@@ -48,7 +60,7 @@ def vector(name: str, data: object) -> Vector:
     if not hasattr(data, "__array__"):
         if not isinstance(data, Iterable):
             raise InvalidType(name, "a list, a vector, a pandas, polars or Arrow column", type(data).__name__)
-        return np.fromiter(data, dtype=object, count=len(data))
+        return np.fromiter(data, dtype=object, count=len(data))  # type: ignore[arg-type]
     array = np.asarray(data)
     if array.ndim != 1:
         raise InvalidType(name, "one column (one dimension)", "another shape")
@@ -79,7 +91,7 @@ def numeric(name: str, data: object, missing: float | Rule = DROP) -> Vector:
             raise InvalidType(name, "a column of doubles, singles or integers", array.dtype.name)
         gaps = np.isnan(array)
         if gaps.any():
-            array = array[~gaps] if missing is DROP else np.where(gaps, np.float64(missing), array)  # type: ignore[arg-type]
+            array = array[~gaps] if missing is DROP else np.where(gaps, np.float64(missing), array)
     return array
 
 
@@ -120,6 +132,17 @@ def _bits(name: str, array: Vector) -> tuple[NDArray[np.bool_], NDArray[np.bool_
     if array.dtype.kind not in "biuf":
         raise InvalidType(name, "a column of booleans, or of the integers 0 and 1", array.dtype.name)
     return array == 1, array == 0
+
+
+def declared(categories: Sequence[Hashable], least: int) -> None:
+    """Categories are a sequence of distinct values that can be hashed."""
+    required = f"distinct, and at least {('one', 'two')[least - 1]}"
+    try:
+        enough = len(categories) >= least and len(set(categories)) == len(categories)
+    except TypeError:
+        raise InvalidType("categories", "a sequence of values that can be hashed", type(categories).__name__) from None
+    if not enough:
+        raise InvalidArgument("categories", required, categories)
 
 
 def place_of_missing(categories: Sequence[Hashable], missing: Any) -> int:

@@ -31,8 +31,7 @@ def _stated(
     noise = additive(scale, sigma)
     if not isinstance(adjacency, Adjacency):
         raise InvalidArgument("adjacency", "ADD_REMOVE or REPLACE: it changes the sensitivity", adjacency)
-    if len(categories) == 0 or len(set(categories)) != len(categories):
-        raise InvalidArgument("categories", "distinct, and at least one", categories)
+    column.declared(categories, least=1)
     column.place_of_missing(categories, missing)
     each = noise.mechanism(1)
     # two counts move when a record is replaced, one where it leaves the only category there is

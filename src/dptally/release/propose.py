@@ -1,6 +1,6 @@
 """Propose, test, release: publish a stable answer exactly where it is provably stable, else nothing.
 
-The test and its proof are in docs/release.md; they settle what the lecture notes leave open (errata A8).
+The test and its proof are in docs/release.md; they settle what the lecture notes leave open (see docs/errata.md).
 """
 
 from __future__ import annotations

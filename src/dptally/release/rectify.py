@@ -84,7 +84,7 @@ def clip_and_rectify(
     """Run the algorithm, clip its output to [lower, upper], add Laplace noise of scale width / head_epsilon.
 
     If the algorithm is (head_epsilon, mu)-head Gaussian DP (its profile is that of mu-GDP for epsilon <=
-    head_epsilon, the caller's statement), the result is mu-GDP.  [GDPT paper, Thm. 4.4]: clipping, rounding
+    head_epsilon, the caller's statement), the result is mu-GDP.  [Liu et al. 2022, Thm. 4.4]: clipping, rounding
     and noise are post-processing, so the head stays; and whatever the data, the clipped number moves by at
     most the width, so the noise alone makes it head_epsilon-DP and the profile is zero beyond the head. The
     same holds on a grid: the noise is discrete Laplace of scale (width in grid steps) / head_epsilon. An

@@ -88,6 +88,5 @@ def estimate_counts(answers: object, *, p: Exact, categories: Sequence[Any] = (0
 
 def _checked(p: Exact, categories: Sequence[Any]) -> tuple[float, list[Any]]:
     keep = parameters.double("p", parameters.probability("p", p))
-    if len(categories) < 2 or len(set(categories)) != len(categories):
-        raise InvalidArgument("categories", "distinct, and at least two", categories)
+    column.declared(categories, least=2)
     return keep, list(categories)

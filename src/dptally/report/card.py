@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from html import escape
 
 import dptally
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.answers.assumptions import stated
 from dptally.errors import Unanswerable
 from dptally.gdp import Measurement, identify, measure, measure_until
 from dptally.interval import Interval
 from dptally.meaning import attacks
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = ["DELTAS", "Card", "card"]
 
@@ -60,8 +60,9 @@ class Card:
             {"delta": delta, "lower": _finite(box.lower), "upper": _finite(box.upper), "method": box.method}
             for delta, box in self.epsilons
         ]
-        out["mu"] = None if self.mu is None else {"lower": self.mu.lower, "upper": _finite(self.mu.upper)}
+        out["mu"] = None if self.mu is None else {"lower": _finite(self.mu.lower), "upper": _finite(self.mu.upper)}
         out["head"] = _finite(self.head)
+        out["closed_mu"] = None if self.closed_mu is None else _finite(self.closed_mu)
         out["risk"] = [{"false_positive_rate": x, "true_positive_rate": y} for x, y in self.risk]
         return out | {"cite": self.cite}
 
@@ -108,7 +109,7 @@ class Card:
             ("adjacency", self.adjacency),
             ("sampling", self.sampling),
         ]
-        stated += [("Gaussian DP", self._gaussian())]
+        stated += [("Gaussian DP", self.gaussian)]
         if self.closed_mu is not None and math.isfinite(self.head):
             stated += [("Gaussian DP, every epsilon", f"mu = {shown_up(self.closed_mu)} (closed form)")]
         stated += [("zero-concentrated DP", "none known" if self.rho is None else f"rho = {shown_up(self.rho)}")]
@@ -130,7 +131,9 @@ class Card:
             [(str(n), m, t) for n, m, t in self.mechanisms],
         )
 
-    def _gaussian(self) -> str:
+    @property
+    def gaussian(self) -> str:
+        """The mu of Gaussian DP in words, with its head and what is left out."""
         if self.mu is None or math.isinf(self.mu.upper):
             return "no mu is known to be enough"
         mu = f"mu = {shown_up(self.mu.upper)}"

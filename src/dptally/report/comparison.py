@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dptally.accounting.decimals import shown_up
 from dptally.answers.compare import compare
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_up
 from dptally.report.figure import axes_or_new, short
 
 __all__ = ["plot_compare"]

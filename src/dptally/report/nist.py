@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from dptally import checks
-from dptally.accounting.decimals import shown_up
 from dptally.errors import InvalidArgument
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_up
 from dptally.report.card import Card, card
 
 __all__ = ["Checklist", "Line", "nist"]
@@ -128,9 +128,8 @@ def _lines(page: Card, unit: str) -> Iterator[Line]:
 
 
 def _variants(page: Card) -> str:
-    mu = "no closed mu" if page.mu is None else f"mu {shown_up(page.mu)}"
     rho = "no finite rho" if page.rho is None else f"rho {shown_up(page.rho)}"
-    return f"(epsilon, delta); Gaussian DP: {mu}; zero-concentrated DP: {rho}"
+    return f"(epsilon, delta); Gaussian DP: {page.gaussian}; zero-concentrated DP: {rho}"
 
 
 def _risk(page: Card) -> str:

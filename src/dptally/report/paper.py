@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from dptally import checks
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.answers.assumptions import assumptions
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.gdp.measure import Measurement, measure
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_down, shown_up
 from dptally.report.tabular import Tabular
 
 __all__ = ["paper_table"]

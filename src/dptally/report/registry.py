@@ -14,10 +14,10 @@ from typing import Any
 
 import dptally
 from dptally import checks
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.answers.assumptions import assumptions
 from dptally.errors import InvalidArgument, InvalidType, MissingExtra, Unanswerable
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = ["TODO", "Record", "registry"]
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.answers.compare import Comparison
 from dptally.errors import InvalidArgument, MissingExtra
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_down, shown_up
 from dptally.report.steps import StepCurve
 
 __all__ = ["FORMS", "Tabular", "comparison_table", "curve_table", "profile_table"]

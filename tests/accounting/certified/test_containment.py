@@ -12,10 +12,11 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
-import tables
 from flint import arb
 
 import dptally as dp
+import tables
+from depth import thinned
 from dptally.accounting.certified import engine
 from dptally.accounting.certified.contour import inversion
 from dptally.accounting.certified.lattice import binomial
@@ -135,7 +136,7 @@ def one_step(family: str, draw: random.Random) -> tuple[Composition, DeltaOf, fl
 @pytest.mark.parametrize("family", ["sampled gaussian", "replace", "sampled laplace"])
 def test_one_step(family: str) -> None:
     draw, tally = random.Random(f"one step {family}"), Tally()
-    for index in range(280):
+    for index in range(thinned(280)):
         composition, delta_of, scale = one_step(family, draw)
         epsilon = scale * draw.uniform(0.0, 1.3)
         answer = engine.delta_interval([composition], epsilon)
@@ -145,12 +146,12 @@ def test_one_step(family: str) -> None:
         delta = 10 ** draw.uniform(-40, -1.5)
         box = engine.epsilon_interval([composition], delta)
         tally.epsilon("epsilon", box, delta, delta_of, (composition, delta))
-    tally.close(310)
+    tally.close(thinned(310))
 
 
 def test_gaussian_responses_guarantees_and_laplace_once() -> None:
     draw, tally = random.Random("one step, others"), Tally()
-    for index in range(900):
+    for index in range(thinned(900)):
         kind = index % 3
         plan: object
         if kind == 0:
@@ -171,7 +172,7 @@ def test_gaussian_responses_guarantees_and_laplace_once() -> None:
         delta = 10 ** draw.uniform(-30, -1.5)
         box = engine.epsilon_interval(directions, delta)
         tally.epsilon("epsilon", box, delta, delta_of, (plan, delta))
-    tally.close(1800)
+    tally.close(thinned(1800))
 
 
 # -- contours: the matrix product of node sums -----------------------------------------------------------------------
@@ -199,12 +200,12 @@ def near_one(draw: random.Random, counts: tuple[int, ...]) -> tuple[Composition,
 
 def test_contours_of_sampled_steps_next_to_rate_one() -> None:
     draw, tally = random.Random("contours near one"), Tally()
-    for _ in range(1000):
+    for _ in range(thinned(1000)):
         composition, epsilon, exact = near_one(draw, (2, 5, 20, 100, 1000))
         found = inversion.for_epsilon(composition, epsilon)
         if found is not None:
             tally.log_delta("contour", found.log_delta(epsilon)[:2], exact, (composition, epsilon))
-    tally.close(800)
+    tally.close(thinned(800))
 
 
 def test_contours_of_sampled_steps_of_the_table() -> None:
@@ -233,7 +234,7 @@ def responses_beside_gaussian(mu: arb, p: float, count: int, epsilon: float) -> 
 
 def test_contours_of_responses_beside_a_gaussian() -> None:
     draw, tally = random.Random("responses and a Gaussian"), Tally()
-    for _ in range(500):
+    for _ in range(thinned(500)):
         sigma, p, count = log_uniform(draw, 0.3, 10), draw.uniform(0.51, 0.95), draw.choice((1, 3, 9))
         directions = (dp.Gaussian(sigma) + count * dp.RandomizedResponse(p)).directions()
         with precision(300):
@@ -242,7 +243,7 @@ def test_contours_of_responses_beside_a_gaussian() -> None:
         answer = engine.delta_interval(directions, epsilon)
         exact = responses_beside_gaussian(mu, p, count, epsilon)
         tally.delta(answer.method, (answer.lower, answer.upper), exact, (sigma, p, count, epsilon))
-    tally.close(500)
+    tally.close(thinned(500))
 
 
 # -- rare large losses, few steps ------------------------------------------------------------------------------------
@@ -258,7 +259,7 @@ def test_every_route_next_to_rate_one() -> None:
                 for found in profiles_near(route, composition, epsilon):
                     low, high, _ = bounds_at(found, epsilon)
                     tally.log_delta(route.name, (low, high), exact, (route.name, composition, epsilon))
-    tally.close(30)
+    tally.close(thinned(30))
 
 
 @pytest.mark.parametrize("family", ["remove", "tiny rate", "add", "mix"])
@@ -309,7 +310,7 @@ def test_few_steps_on_coarse_lattices(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("effort", [0.01, 0.05])
 def test_lattice_of_laplace(effort: float) -> None:
     draw = random.Random(f"lattice Laplace {effort}")
-    for _ in range(300):
+    for _ in range(thinned(300)):
         scale, count = log_uniform(draw, 0.3, 30), draw.choice((2, 2, 3, 5, 9))
         epsilon = count / scale * draw.uniform(0.02, 0.97)
         composition = (count * dp.Laplace(scale)).directions()[0]
@@ -336,7 +337,7 @@ def test_lattice_of_discrete_gaussians() -> None:
 
 def test_lattice_of_different_responses() -> None:
     draw = random.Random("lattice responses")
-    for _ in range(300):
+    for _ in range(thinned(300)):
         parts = [(draw.uniform(0.52, 0.9), draw.choice((1, 2, 3))) for _ in range(draw.choice((2, 3)))]
         exact, epsilon, composition = different_responses(parts, draw.uniform(0.02, 0.95))
         low, high = lattice.log_delta(composition, epsilon, effort=0.03)
@@ -364,7 +365,7 @@ def different_responses(parts: list[tuple[float, int]], share: float) -> tuple[t
 
 def test_binomial_sums() -> None:
     draw, tally = random.Random("binomial"), Tally()
-    for _ in range(450):
+    for _ in range(thinned(450)):
         epsilon0, count = log_uniform(draw, 1e-3, 4), draw.choice((2, 3, 10, 30))
         at = epsilon0 * count * draw.uniform(0, 0.98)
         directions = (count * dp.ApproxDP(epsilon0, 0.0)).directions()
@@ -376,13 +377,13 @@ def test_binomial_sums() -> None:
         box = engine.epsilon_interval(directions, delta)
         truth = lambda e, x=epsilon0, n=count: approx_delta(x, 0.0, n, e)  # noqa: E731
         tally.epsilon(box.method, box, delta, truth, (epsilon0, count, delta))
-    tally.close(900)
+    tally.close(thinned(900))
 
 
 def test_mass_at_infinity() -> None:
     """delta next to the mass at infinity: the finite rest is a difference of nearly equal doubles."""
     draw, tally = random.Random("infinity"), Tally()
-    for _ in range(250):
+    for _ in range(thinned(250)):
         epsilon0, mass, count = log_uniform(draw, 1e-2, 2), log_uniform(draw, 1e-12, 1e-3), draw.choice((1, 2, 9))
         plan = count * dp.ApproxDP(epsilon0, mass)
         largest = (1 + math.exp(-epsilon0)) ** -count  # the probability of the largest loss
@@ -390,7 +391,7 @@ def test_mass_at_infinity() -> None:
         box = engine.epsilon_interval(plan.directions(), delta)
         truth = lambda e, x=epsilon0, d=mass, n=count: approx_delta(x, d, n, e)  # noqa: E731
         tally.epsilon("epsilon", box, delta, truth, (plan, delta))
-    tally.close(250)
+    tally.close(thinned(250))
 
 
 @pytest.mark.parametrize(("epsilon0", "count"), [(0.1, 10), (1.3380036811121792, 10), (1.1268884532256165, 9)])
@@ -423,9 +424,9 @@ def test_next_to_the_largest_loss(plan: dp.Mechanism, delta: float) -> None:
 
 def test_every_distance_from_the_largest_loss() -> None:
     draw, tally = random.Random("distance"), Tally()
-    for _ in range(120):
+    for _ in range(thinned(120)):
         epsilon0, count = log_uniform(draw, 1e-2, 3), draw.choice((2, 3, 10))
         plan, delta = count * dp.PureDP(epsilon0), (1 + math.exp(-epsilon0)) ** -count * log_uniform(draw, 1e-26, 0.5)
         truth = lambda e, x=epsilon0, n=count: approx_delta(x, 0.0, n, e)  # noqa: E731
         tally.epsilon("epsilon", engine.epsilon_interval(plan.directions(), delta), delta, truth, (plan, delta))
-    tally.close(120)
+    tally.close(thinned(120))

@@ -10,10 +10,11 @@ import random
 from dataclasses import replace
 
 import pytest
-import tables
 from flint import arb
 
 import dptally as dp
+import tables
+from depth import thinned
 from dptally.accounting.certified.big_jump import plan as jumps
 from dptally.accounting.certified.big_jump.plan import JumpSum
 from dptally.accounting.certified.contour import inversion
@@ -55,7 +56,7 @@ def test_two_steps_at_several_epsilons() -> None:
                 for epsilon, lower, upper in answers:
                     low, high, _ = bounds_at(found, epsilon)
                     judge.log_delta((sigma, rate, epsilon), low, high, (lower, upper))
-    judge.close(1300)
+    judge.close(thinned(1300))
 
 
 def test_two_steps_of_the_table() -> None:
@@ -66,7 +67,7 @@ def test_two_steps_of_the_table() -> None:
         for found in built(tables.sampled_composition(*plan), (1.0, 1.04, 0.98)[index % 3] * epsilon):
             low, high, _ = bounds_at(found, epsilon)
             judge.log_delta((*plan, epsilon), low, high, (lower, upper))
-    judge.close(130)
+    judge.close(thinned(130))
 
 
 def test_many_steps_of_the_table() -> None:
@@ -76,7 +77,7 @@ def test_many_steps_of_the_table() -> None:
         for found in built(tables.sampled_composition(*plan), (1.0, 0.98, 1.04)[index % 3] * epsilon):
             low, high, _ = bounds_at(found, epsilon)
             judge.log_delta((*plan, epsilon), low, high, (lower, upper))
-    judge.close(90)
+    judge.close(thinned(90))
 
 
 @pytest.mark.parametrize("family", ["remove", "tiny rate", "mix"])
@@ -95,7 +96,7 @@ def test_few_steps_of_the_table(family: str) -> None:
 def test_one_step() -> None:
     """The closed form: any size of delta that doubles hold."""
     draw, judge = random.Random("jumps, one step"), Judge(SHIFT)
-    for _ in range(160):
+    for _ in range(thinned(160)):
         sigma, rate = log_uniform(draw, 0.3, 8), log_uniform(draw, 1e-6, 0.99)
         composition = Composition.of([(SampledGaussianLaw(rate, sigma, Direction.REMOVE), 1)])
         at = log_uniform(draw, 0.2 * rate, 20 / sigma)
@@ -105,7 +106,7 @@ def test_one_step() -> None:
                 exact = one_step_delta(sigma, rate, epsilon, "remove")
                 if exact > arb(10) ** -290:
                     judge.log_delta((sigma, rate, epsilon), *bounds_at(found, epsilon)[:2], exact)
-    judge.close(400)
+    judge.close(thinned(400))
 
 
 def beside_responses(sigma: float, rate: float, p: float, count: int, epsilon: float) -> arb:
@@ -134,7 +135,7 @@ def test_one_step_beside_responses() -> None:
             for epsilon in (at, 0.97 * at, 1.02 * at):
                 exact = beside_responses(sigma, rate, p, count, epsilon)
                 judge.log_delta((sigma, rate, p, epsilon), *bounds_at(found, epsilon)[:2], exact)
-    judge.close(50)
+    judge.close(thinned(50))
 
 
 def test_epsilon() -> None:
@@ -148,7 +149,7 @@ def test_epsilon() -> None:
         guess = inversion.chernoff_epsilon(composition, target[0])
         for found in until_overflow(jumps.for_delta(composition, target[0], guess)):
             judge.epsilon((sigma, rate, epsilon), *epsilon_ends(found, target), epsilon)
-    judge.close(20)
+    judge.close(thinned(20))
 
 
 def test_power() -> None:

@@ -11,10 +11,11 @@ import random
 from fractions import Fraction
 
 import pytest
-import tables
 from flint import arb
 
 import dptally as dp
+import tables
+from depth import thinned
 from dptally.accounting.certified.contour import inversion
 from dptally.accounting.certified.lattice import binomial
 from dptally.accounting.certified.lattice import bracket as lattice
@@ -47,7 +48,7 @@ def test_few_steps_at_several_epsilons(width: float, monkeypatch: pytest.MonkeyP
         for epsilon, lower, upper in answers if found is not None else ():
             assert found is not None
             judge.log_delta((sigma, rate, direction, epsilon), *bounds_at(found, epsilon)[:2], (lower, upper))
-    judge.close(1000)
+    judge.close(thinned(1000))
 
 
 def test_power_of_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +94,7 @@ def bounds(brackets: list[lattice.Bracket], epsilon: float) -> tuple[float, floa
 @pytest.mark.parametrize("effort", [0.003, 0.03])
 def test_lattice_of_laplace(effort: float, brackets: list[lattice.Bracket]) -> None:
     draw, judge = random.Random(f"lattice at several epsilons, Laplace {effort}"), Judge(1e-4)
-    for _ in range(200):
+    for _ in range(thinned(200)):
         scale, count = log_uniform(draw, 0.3, 30), draw.choice((2, 2, 3, 5, 9, 30))
         at = count / scale * draw.uniform(0.02, 0.93)
         brackets.clear()
@@ -101,12 +102,12 @@ def test_lattice_of_laplace(effort: float, brackets: list[lattice.Bracket]) -> N
         for epsilon in (at, 0.99 * at, 1.01 * at, 1.02 * at):
             exact = laplace_delta(1 / Fraction(scale), count, epsilon)
             judge.log_delta((scale, count, epsilon), *bounds(brackets, epsilon), exact)
-    judge.close(500)
+    judge.close(thinned(500))
 
 
 def test_lattice_of_responses_with_three_losses(brackets: list[lattice.Bracket]) -> None:
     draw, judge = random.Random("lattice at several epsilons, responses"), Judge(1e-4)
-    for _ in range(120):
+    for _ in range(thinned(120)):
         p, categories, count = draw.uniform(0.4, 0.95), draw.choice((3, 4, 10)), draw.choice((2, 3, 5, 9))
         at = count * math.log(p * (categories - 1) / (1 - p)) * draw.uniform(0.03, 0.9)
         brackets.clear()
@@ -114,7 +115,7 @@ def test_lattice_of_responses_with_three_losses(brackets: list[lattice.Bracket])
         for epsilon in (at, 0.99 * at, 1.02 * at):
             exact = randomized_response_delta(p, categories, count, epsilon)
             judge.log_delta((p, categories, count, epsilon), *bounds(brackets, epsilon), exact)
-    judge.close(320)
+    judge.close(thinned(320))
 
 
 def test_lattice_of_discrete_gaussians(brackets: list[lattice.Bracket]) -> None:
@@ -127,7 +128,7 @@ def test_lattice_of_discrete_gaussians(brackets: list[lattice.Bracket]) -> None:
         for epsilon in (at, 0.99 * at, 1.02 * at):
             exact = discrete_gaussian_delta(sigma, shift, count, epsilon)
             judge.log_delta((sigma, shift, count, epsilon), *bounds(brackets, epsilon), exact)
-    judge.close(100)
+    judge.close(thinned(100))
 
 
 def test_lattice_of_two_steps(brackets: list[lattice.Bracket]) -> None:
@@ -138,7 +139,7 @@ def test_lattice_of_two_steps(brackets: list[lattice.Bracket]) -> None:
         lattice.log_delta(tables.sampled_composition(sigma, rate, 2, direction), answers[0].epsilon, effort=0.03)
         for epsilon, lower, upper in answers if brackets else ():
             judge.log_delta((sigma, rate, direction, epsilon), *bounds(brackets, epsilon), (lower, upper))
-    judge.close(250)
+    judge.close(thinned(250))
 
 
 def test_power_of_lattices(brackets: list[lattice.Bracket]) -> None:
@@ -162,7 +163,7 @@ def test_power_of_lattices(brackets: list[lattice.Bracket]) -> None:
 @pytest.mark.parametrize("kind", ["guarantees", "responses"])
 def test_binomial_sums(kind: str) -> None:
     draw, judge = random.Random(f"binomial at several epsilons, {kind}"), Judge(1e-10)
-    for _ in range(350):
+    for _ in range(thinned(350)):
         count = draw.choice((2, 3, 10, 40, 150))
         p = 1 / (1 + math.exp(-log_uniform(draw, 1e-3, 4)))
         most, plan = math.log(p / (1 - p)), count * dp.RandomizedResponse(p)
@@ -179,7 +180,7 @@ def test_binomial_sums(kind: str) -> None:
                 exact = randomized_response_delta(p, 2, count, epsilon)
             if exact > arb(10) ** -300:
                 judge.log_delta((most, count, epsilon), *found, exact)
-    judge.close(1000)
+    judge.close(thinned(1000))
 
 
 def test_power_of_binomial_sums() -> None:

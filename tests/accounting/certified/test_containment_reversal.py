@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-import tables
 
+import tables
+from depth import thinned
 from dptally.accounting.certified.contour import swapped as reversal
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.solve import epsilon_ends
@@ -47,7 +48,7 @@ def test_two_steps(direction: str) -> None:
             for found in built(tables.sampled_composition(sigma, rate, 2, side), answers[0].epsilon):
                 for epsilon, lower, upper in answers:
                     judge.log_delta((sigma, rate, epsilon), *bounds_at(found, epsilon)[:2], (lower, upper))
-    judge.close(500)
+    judge.close(thinned(500))
 
 
 @pytest.mark.parametrize("direction", SIDES)
@@ -58,7 +59,7 @@ def test_the_table(direction: str) -> None:
         if plan[3] == direction:
             for found in built(tables.sampled_composition(*plan), epsilon):
                 judge.log_delta((*plan, epsilon), *bounds_at(found, epsilon)[:2], (lower, upper))
-    judge.close(150)
+    judge.close(thinned(150))
 
 
 @pytest.mark.parametrize("direction", SIDES)
@@ -78,7 +79,7 @@ def test_one_step(direction: str) -> None:
 def test_many_steps_next_to_rate_one() -> None:
     """q^T delta_G(eps - T log q) <= delta(eps) <= delta_G(eps) with the Gaussian's delta_G."""
     draw, judge = random.Random("reversal, near one"), Judge(SHIFT)
-    for _ in range(220):
+    for _ in range(thinned(220)):
         count = draw.choice((2, 5, 20, 100, 1000))
         sigma = max(0.4, math.sqrt(count) / log_uniform(draw, 0.02, 3))
         mu = math.sqrt(count) / sigma
@@ -91,7 +92,7 @@ def test_many_steps_next_to_rate_one() -> None:
                     upper = gaussian_delta(exact, epsilon)
                     lower = ball(NEAR) ** count * gaussian_delta(exact, ball(epsilon) - count * ball(NEAR).log())
                 judge.log_delta((sigma, count, epsilon), *bounds_at(found, epsilon)[:2], (lower, upper))
-    judge.close(600)
+    judge.close(thinned(600))
 
 
 def test_epsilon() -> None:
@@ -102,7 +103,7 @@ def test_epsilon() -> None:
         composition = tables.sampled_composition(sigma, rate, 2, side)
         for found in until_overflow(reversal.for_delta(composition, target[0])):
             judge.epsilon((sigma, rate, epsilon), *epsilon_ends(found, target), epsilon)
-    judge.close(50)
+    judge.close(thinned(50))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import pytest
 from flint import arb
 
 import dptally as dp
+from depth import thinned
 from dptally.accounting.certified.contour import smoothed as smoothing
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.solve import epsilon_ends
@@ -77,7 +78,7 @@ def responses_delta(all_of_them: Outcomes, epsilon: float) -> arb:
 
 def test_different_responses() -> None:
     draw, judge = random.Random("smoothing, responses"), Judge(SHIFT)
-    for _ in range(500):
+    for _ in range(thinned(500)):
         parts = responses(draw)
         composition = plan_of(parts).directions()[0]
         at = draw.uniform(0.05, 0.9) * largest(parts)
@@ -88,7 +89,7 @@ def test_different_responses() -> None:
             table = outcomes(parts)
             for epsilon in (at, 0.98 * at, 1.01 * at, 1.04 * at):
                 judge.log_delta((*parts, epsilon), *bounds_at(found, epsilon)[:2], responses_delta(table, epsilon))
-    judge.close(1800)
+    judge.close(thinned(1800))
 
 
 def test_laplace_steps() -> None:
@@ -104,7 +105,7 @@ def test_laplace_steps() -> None:
         for epsilon in (at, 0.98 * at, 1.02 * at):
             exact = laplace_delta(1 / Fraction(scale), count, epsilon)
             judge.log_delta((scale, count, epsilon), *bounds_at(found, epsilon)[:2], exact)
-    judge.close(150)
+    judge.close(thinned(150))
 
 
 def test_epsilon() -> None:
@@ -119,7 +120,7 @@ def test_epsilon() -> None:
         found = smoothing.for_delta(composition, target[0]) if smoothing.applies(composition) else None
         if found is not None:
             judge.epsilon((*parts, epsilon), *epsilon_ends(found, target), epsilon)
-    judge.close(40)
+    judge.close(thinned(40))
 
 
 def test_power() -> None:

@@ -14,13 +14,10 @@ from dptally.law.adjacency import Direction
 from dptally.laws.quadrature.losses import expm1_minus, minus_log1p
 from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from dptally.laws.sampled.pair import add_factor, add_inner, remove_inner
+from strategies import rates
 from truth.sampled import one_step_delta
 
 CASES = [(0.01, 1.0), (1e-9, 0.35), (1e-20, 0.45), (1 - 1e-7, 0.5), (0.3, 20.0), (1e-4, 0.6), (0.9, 1.3)]
-rates = st.one_of(
-    st.floats(-9, -0.01).map(lambda x: 10.0**x),
-    st.floats(-9, -0.3).map(lambda x: 1 - 10.0**x),
-)
 sigmas = st.floats(-0.52, 1.3).map(lambda x: 10.0**x)
 sides = st.sampled_from(list(Direction))
 

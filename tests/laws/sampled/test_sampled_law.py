@@ -31,11 +31,8 @@ from dptally.mechanisms.pure_dp import PureDP
 from dptally.mechanisms.randomized_response import RandomizedResponse
 from dptally.mechanisms.renyi_dp import RenyiDP
 from dptally.mechanisms.zcdp import ZCDP
+from strategies import rates
 
-rates = st.one_of(
-    st.floats(-9, -0.01).map(lambda x: 10.0**x),
-    st.floats(-9, -0.3).map(lambda x: 1 - 10.0**x),
-)
 FINITE = [
     PureDP(1.0),
     ApproxDP(0.7, 1e-3),

@@ -27,11 +27,7 @@ from dptally.mechanisms.poisson_sampled import PoissonSampled
 from dptally.mechanisms.profile import Profile
 from dptally.mechanisms.pure_dp import PureDP
 from dptally.mechanisms.randomized_response import RandomizedResponse
-
-rates = st.one_of(
-    st.floats(-9, -0.01).map(lambda x: 10.0**x),
-    st.floats(-9, -0.3).map(lambda x: 1 - 10.0**x),
-)
+from strategies import rates
 
 
 def law_of(mechanism: Mechanism, rate: float) -> Law:

@@ -135,7 +135,9 @@ class MixtureNodes:
         top = float(exponent.max())
         raw = np.exp(exponent - top)
         total = float(raw.sum())
-        log_moment, moment_error = self._log_moment(t, step, loss, zeta, raw / total, top, total, weight_error, loss_error)
+        log_moment, moment_error = self._log_moment(
+            t, step, loss, zeta, raw / total, top, total, weight_error, loss_error
+        )
         missed = max(0.0, log_mass - log_moment + 1e-6)
         defect = 2.2 * math.exp(log_tolerance + missed) + 4 * math.exp(log_tolerance)
         return NodeCharacteristic.of(
@@ -149,7 +151,8 @@ class MixtureNodes:
         )
 
     def _step(self, left: float, right: float, zeta: float, reach: float, log_tolerance: float) -> tuple[float, float]:
-        """(h, log m): the largest step whose trapezoid error at \\|u\\| <= reach is certainly below the tolerance times m,
+        """(h, log m): the largest step whose trapezoid error at \\|u\\| <= reach is certainly below the tolerance
+        times m,
         a mass close to M. Cells as for the sampled Gaussian: arg A at their right ends, V at its largest.
         """
         most, width = self.ratio.most, self.ratio.range
@@ -166,7 +169,9 @@ class MixtureNodes:
         log_mass = peak + math.log(float(np.exp(log_f - peak).sum()) * _CELL)
         at = self.ratio.posterior(grid)
         variance = self.ratio.largest_variance(_part(at, slice(None, -1)), _part(at, slice(1, None)), np.array(_CELL))
-        cell_log = np.maximum(log_f[:-1], log_f[1:]) + (1 + max(0.0, -zeta) * variance) * (_CELL**2 / 8) + math.log(_CELL)
+        cell_log = (
+            np.maximum(log_f[:-1], log_f[1:]) + (1 + max(0.0, -zeta) * variance) * (_CELL**2 / 8) + math.log(_CELL)
+        )
         argument = self._argument(at.weights[1:], a[:, 0])
         exponent = reach * argument + (cell_log - log_mass)
         shrunk = np.cos(0.5 * width * a)
@@ -247,8 +252,10 @@ class MixtureNodes:
         dip = np.maximum(0.0, zeta * most_v - 1.0) * (cell * cell / 12)
         least = np.exp(0.5 * (log_f[:-1] + log_f[1:]) - (dip + top)) * cell
         most, least = most / float(least.sum()), least / float(most.sum())
-        slack = 1e-9 + 16 * EPS * float((edges * edges + np.abs(zeta * log_a)).max()) + abs(zeta) * 4 * float(
-            ratio.loss_error(edges, log_a).max()
+        slack = (
+            1e-9
+            + 16 * EPS * float((edges * edges + np.abs(zeta * log_a)).max())
+            + abs(zeta) * 4 * float(ratio.loss_error(edges, log_a).max())
         )
         m = np.array(ratio.shifts)
         whole = float(most.sum())
@@ -257,7 +264,9 @@ class MixtureNodes:
             for i, u in enumerate(start.tolist()):
                 y = b * np.tanh(kappa * u / b * at.mean)
                 inner, outer = y[:-1, None] * m, y[1:]
-                argument = np.arctan2((low.weights * np.sin(inner)).sum(axis=1), (low.weights * np.cos(inner)).sum(axis=1))
+                argument = np.arctan2(
+                    (low.weights * np.sin(inner)).sum(axis=1), (low.weights * np.cos(inner)).sum(axis=1)
+                )
                 slope = kappa * u * most_v * (1 - (y[:-1] / b) ** 2)
                 x = 0.5 * outer * outer - u * argument + 0.5 * np.log1p(slope * slope)
                 if zeta >= 0:  # 1 - cos x >= 0.9 x^2 / 2 for x <= 1.1

@@ -16,7 +16,7 @@ from dptally.law.law import Numbers
 from dptally.laws.mixture.kernel import MixtureNodes
 from dptally.laws.mixture.ratio import MixtureRatio
 from dptally.laws.quadrature.losses import LossNodes, add_divergence, moment_by_nodes, remove_divergence
-from dptally.laws.quadrature.trapezoid import REACH, significant_points, strip_step
+from dptally.laws.quadrature.trapezoid import significant_points, strip_step
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS, down, up
 from dptally.numerics.special import ndtr
@@ -34,7 +34,8 @@ class MixtureLaw(Law):
 
     Profile. Let x solve A(x) = e^eps (REMOVE) or A(x) = e^-eps (ADD), l_j = m_j x - m_j^2/2. Nothing cancels:
         REMOVE: sum_j w_j delta_{m_j}(l_j),       ADD: e^eps sum_j w_j e^{l_j} delta_{m_j}(-l_j),
-    delta_m the profile of N(m, 1) against N(0, 1). The first falls and the second grows with x, so an interval that holds
+    delta_m the profile of N(m, 1) against N(0, 1). The first falls and the second grows with x, so an interval that
+    holds
     x bounds them.
     """
 
@@ -133,7 +134,8 @@ class MixtureLaw(Law):
         ratio, bottom = self._ratio, self._bottom()
         target = np.where(log_ratio > bottom, log_ratio, 0.0)
         m, w = ratio.columns()
-        # every term is at most A: x is at most where the last term alone is e^target, and at least where M e^{l} could be
+        # every term is at most A: x is at most where the last term alone is e^target, and at least where M e^{l}
+        # could be
         high = np.min((target[:, None] - np.log(w) + 0.5 * m * m)[:, m > 0] / m[m > 0], axis=1)
         low = high - 1.0
         for _ in range(200):
@@ -207,7 +209,9 @@ class MixtureLaw(Law):
         total = total + sign * 2 * EPS * (np.abs(epsilon) + np.where(np.isfinite(total), np.abs(total), 0.0))
         if sign < 0:
             return np.where(inside, np.minimum(total, 0.0), -np.inf)
-        beyond = -epsilon <= self._bottom() - 8 * EPS * (1 + abs(self._bottom())) if self._bottom() > -math.inf else False
+        beyond = (
+            -epsilon <= self._bottom() - 8 * EPS * (1 + abs(self._bottom())) if self._bottom() > -math.inf else False
+        )
         outside = np.where(beyond, -np.inf, 0.0)
         return np.where(inside, np.minimum(total, 0.0), outside)
 

@@ -7,7 +7,6 @@ expectation of every increasing function of the shift increases with t. Derivati
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,11 +102,12 @@ class MixtureRatio:
         return np.asarray(EPS * (2 * np.abs(loss) + ulps * relative + moved + 2 * leading))
 
     def largest_variance(self, left: Posterior, right: Posterior, width: Floats) -> Floats:
-        """sup of V on cells: (M - S)(S - m) at the ends that make it largest [Bhatia, Davis 2000], and by |V'| <= D V."""
+        """sup of V on cells: (M - S)(S - m) at the ends that make it largest [Bhatia, Davis 2000], and by |V'| <= D
+        V.
+        """
         by_mean = (self.most - left.mean) * (right.mean - self.least)
         grown = np.minimum(left.variance, right.variance) * np.exp(self.range * width)
         return np.asarray(np.minimum(np.minimum(by_mean, grown * (1 + 1e-9)), 0.25 * self.range**2 * (1 + 1e-12)))
 
     def smallest_variance(self, left: Posterior, right: Posterior, width: Floats) -> Floats:
         return np.asarray(np.maximum(left.variance, right.variance) * np.exp(-self.range * width) * (1 - 1e-9))
-

@@ -27,6 +27,7 @@ from dptally.law.law import Numbers
 from dptally.laws.quadrature.legendre import gauss_legendre
 from dptally.laws.quadrature.trapezoid import MOST_POINTS, REACH
 from dptally.numerics.logspace import log1p
+from dptally.numerics.rounding import EPS
 
 if TYPE_CHECKING:
     from dptally.laws.discrete_gaussian import DiscreteGaussianLaw
@@ -37,6 +38,7 @@ __all__ = [
     "divergence",
     "expm1_minus",
     "minus_log1p",
+    "moment_and_error",
     "moment_by_nodes",
     "panels",
     "remove_divergence",
@@ -58,6 +60,8 @@ class LossNodes:
     divergence: Floats
     infinity_mass: float = 0.0  # p: P's mass at L = +inf
     reverse_mass: float = 0.0  # r: Q's mass where P has none
+    mass_error: Floats | None = None  # bounds of the error of log_mass; by default 4 ulps of it
+    loss_error: Floats | None = None  # bounds of the error of the losses; by default 4 ulps of them
 
     @property
     def mean(self) -> float:
@@ -74,11 +78,47 @@ class LossNodes:
             out[start : start + rows] = self._block(t[start : start + rows])
         return out
 
+    def log_moment_error(self, t: Floats, moment: Floats) -> Floats:
+        """Bounds of the error of K at real t, given K: rounding alone (the rule leaves e^-50).
+
+        Near one, K = log1p(sum of mass (e^u - 1 - u) + t E[L] - p), u = tL: a relative error d of u moves a term by
+        (2 + |u|) d of itself, and a term of E[L] likewise; else it is the log of a sum of e^{log mass + u}, and where
+        that is scaled mass (1 + u) is subtracted. A sum of n terms errs by n ulps of the sum of moduli.
+        """
+        rows = max(1, _CELLS // max(1, self.loss.size))
+        out = np.empty(t.shape)
+        for start in range(0, t.size, rows):
+            part = slice(start, start + rows)
+            out[part] = self._error_block(t[part], moment[part])
+        return out
+
+    def _error_block(self, t: Floats, moment: Floats) -> Floats:
+        size, n = np.abs(self.loss), self.loss.size
+        slip = EPS * (24 + n) + (4 * EPS * np.abs(self.log_mass) if self.mass_error is None else self.mass_error)
+        blur = EPS * size + (4 * EPS * size if self.loss_error is None else self.loss_error)
+        relative = np.where(size > 0, blur / np.where(size > 0, size, 1.0), 0.0)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            u = t[:, None] * self.loss
+            far = (np.abs(t) * abs(self.mean) >= 0.5) | ((self.log_mass + u).max(axis=1) >= 2.0)
+            log_share = self.log_mass - moment[:, None]
+            grown = np.exp(log_share + u)
+            whole = (grown + np.exp(log_share) * (1 + np.abs(u))) @ slip + np.abs(t) * (grown @ blur)
+            terms = np.where(u > 1.0, grown, np.exp(log_share) * expm1_minus(np.minimum(u, 1.0)))
+            near = terms @ (slip + 2 * relative) + (terms * np.abs(u)) @ relative
+            mean = self.divergence @ (slip + (2 + size) * relative)
+            near = near + np.exp(-moment) * (np.abs(t) * mean + 4 * EPS * (1 + np.abs(t)) * self._outside)
+            error = np.where(far, whole, near) + 8 * EPS * np.abs(moment)
+        return np.where(np.isfinite(error), error, np.inf)
+
+    @property
+    def _outside(self) -> float:
+        return self.infinity_mass + self.reverse_mass
+
     def _block(self, t: Numbers) -> Numbers:
         with np.errstate(over="ignore", invalid="ignore"):
             u, mean = t[:, None] * self.loss, self.mean
         finite = np.isfinite(u).all(axis=1)
-        if not finite.all():  # the exponent itself is beyond the doubles
+        if not finite.all():  # the exponent itself is outside double range
             whole = np.full(t.shape, np.inf, dtype=u.dtype)
             whole[finite] = self._block(t[finite]) if finite.any() else np.inf
             return whole
@@ -128,6 +168,19 @@ def moment_by_nodes(nodes: Callable[[Floats, float], LossNodes], t: Numbers) -> 
         frequency = float(np.abs(flat[rows].imag).max()) if np.iscomplexobj(flat) else 0.0
         out[rows] = nodes(np.unique(real[rows]), frequency).log_moment(flat[rows])
     return out.reshape(t.shape)
+
+
+def moment_and_error(nodes: Callable[[Floats, float], LossNodes], t: Floats) -> tuple[Floats, Floats]:
+    """K at real t, and bounds of its error."""
+    flat = np.atleast_1d(np.asarray(t, dtype=np.float64)).ravel()
+    moment, error = np.empty(flat.shape), np.empty(flat.shape)
+    group = np.sign(flat) * np.frexp(np.maximum(np.abs(flat), 0.5))[1]
+    for label in np.unique(group):
+        rows = group == label
+        rule = nodes(np.unique(flat[rows]), 0.0)
+        moment[rows] = rule.log_moment(flat[rows])
+        error[rows] = rule.log_moment_error(flat[rows], moment[rows])
+    return moment.reshape(np.shape(t)), error.reshape(np.shape(t))
 
 
 def weighted_losses(law: Law, tilt: float, modulus: float) -> tuple[Floats, Floats]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.characteristic import NodeCharacteristic
 from dptally.laws.quadrature.legendre import gauss_legendre
+from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
-
-Floats = NDArray[np.float64]
 
 __all__ = ["exponential_rule", "tilted_nodes"]
 
@@ -32,10 +30,8 @@ def tilted_nodes(
     """phi at the tilt theta of masses at losses, together 1 - missing in truth.
 
     Each loss is off by at most ``loss_error`` relative to the largest, each mass by a relative ``mass_error``;
-    ``defect``
-    bounds what the nodes differ from the law they stand for, relative to its moment. K = log1p(sum m (e^{theta l} -
-    1) -
-    missing), whose rounding error is relative to theta E|L|.
+    ``defect`` bounds what the nodes differ from the law they stand for, relative to its moment. K = log1p(sum m
+    (e^{theta l} - 1) - missing), whose rounding error is relative to theta E|L|.
     """
     size = float(np.abs(losses).max())
     with np.errstate(divide="ignore"):
@@ -73,9 +69,8 @@ def exponential_rule(real: float, imag: float, log_tolerance: float) -> tuple[Fl
     r"""Gauss-Legendre nodes and weights on [-1, 1] that integrate e^{cx}, Re c = real, \|Im c\| <= imag.
 
     The error is at most (64/15) S rho^{-2n} / (1 - rho^{-2}) with S = exp(\|real\| (rho + 1/rho)/2 + imag (rho -
-    1/rho)/2), the
-    supremum on the Bernstein ellipse [Trefethen 2008, Thm. 4.5]; the integral of e^{real x} is at least
-    e^{\|real\|}/(1 + \|real\|).
+    1/rho)/2), the supremum on the Bernstein ellipse [Trefethen 2008, Thm. 4.5]; the integral of e^{real x} is at
+    least e^{\|real\|}/(1 + \|real\|).
     """
     long, tall = 0.5 * (_RHO + 1 / _RHO), 0.5 * (_RHO - 1 / _RHO)
     log_top = abs(real) * (long - 1) + imag * tall + math.log(64 / 15) - np.log1p(-(_RHO**-2)) + math.log1p(abs(real))

@@ -58,7 +58,7 @@ def significant_points(
         size = _log_summand(log_density, loss, tilts[start : start + rows, None], frequency)
         matters |= (size > size.max(axis=1, keepdims=True) - NATS).any(axis=0)
     kept = coarse[matters]
-    if not kept.size:  # the summands themselves are beyond the doubles
+    if not kept.size:  # the summands themselves are outside double range
         _affordable(math.inf)
     cuts = np.flatnonzero(np.diff(kept) > 1.5 * spacing)
     starts, ends = np.append(0, cuts + 1), np.append(cuts, kept.size - 1)

@@ -13,7 +13,7 @@ from dptally.checks import Floats
 from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.law import Numbers
-from dptally.laws.quadrature.losses import LossNodes, divergence, moment_by_nodes, panels
+from dptally.laws.quadrature.losses import LossNodes, divergence, moment_and_error, moment_by_nodes, panels
 from dptally.laws.sampled.gaussian.replace import REPLACE_THEOREM, mirrored
 from dptally.numerics.decimals import LARGEST, around, exact, expm1, log1p, sixty_digits
 from dptally.numerics.rounding import EPS, down, up
@@ -65,6 +65,9 @@ class SampledReplaceLaplaceLaw(Law):
         """K(t) from the two atoms and Gauss-Legendre panels in y."""
         return moment_by_nodes(self.nodes, t)
 
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        return moment_and_error(self.nodes, t)
+
     def nodes(self, tilts: Floats, frequency: float = 0.0) -> LossNodes:
         """The rule that integrates e^{tL} for Re t in ``tilts`` and \\|Im t\\| <= ``frequency``."""
         q, r = self.rate, self.reach
@@ -73,7 +76,10 @@ class SampledReplaceLaplaceLaw(Law):
         loss = self._log_ratio(2.0 * y - r)
         log_bottom = math.log((1.0 - q) + q * math.exp(-r)) + log_weight
         loss, log_mass = np.concatenate([-loss, loss]), np.concatenate([log_bottom, log_bottom + loss])
-        return LossNodes(log_mass, loss, divergence(log_mass, loss))
+        # exponents of the size of r and y; a loss is as uncertain as log A(w), w good to a few ulps of r
+        slip = 8 * EPS * (8.0 + r + np.abs(log_mass))
+        blur = 8 * EPS * (np.abs(loss) + r * -np.expm1(-np.abs(loss)))
+        return LossNodes(log_mass, loss, divergence(log_mass, loss), mass_error=slip, loss_error=blur)
 
     # -- the distribution ----------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ class _Atoms:
     def merged(self) -> _Atoms | None:
         """Atoms at the same place made one; None where too many are left."""
         size = float(np.abs(self.high).max(initial=0.0))
-        place = np.floor(self.low / (_SAME * size)) if size > 0 else np.zeros(len(self.low))
+        place = np.floor(self.low / (_SAME * size)) if _SAME * size > 0 else np.zeros(len(self.low))
         order = np.argsort(place, kind="stable")
         starts = np.nonzero(np.append(True, np.diff(place[order]) != 0))[0]
         if len(starts) > _MOST_SUMS:

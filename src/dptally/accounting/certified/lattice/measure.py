@@ -39,6 +39,7 @@ __all__ = [
 
 ATOM_ERROR = 64 * EPS  # relative error allowed to the probability of a stated point mass, and to its position
 BLOCK = 256  # suffix sums run over blocks of this length
+_MOST_NODES = 1 << 21  # of one measure: 16 MB
 SUBCELLS = 2  # profile values per cell that the lower measure looks at
 
 
@@ -145,7 +146,7 @@ def point_spread(
     index = np.where(between, np.floor(place), index).astype(np.int64)
     above = np.clip(positions - (offset + step * index), 0.0, step)
     share = np.where(between, np.expm1(-above) / math.expm1(-step), 0.0)
-    out = np.zeros(int(index.max()) + 2)
+    out = np.zeros(_affordable(int(index.max()) + 2))
     np.add.at(out, index, masses * (1 - share))
     np.add.at(out, index + 1, masses * share)
     shift = 2 * float(np.max(np.where(between, 0.0, gap))) + atom_error * float(np.max(np.abs(positions)) + abs(offset))
@@ -158,6 +159,13 @@ def point_spread(
     return Spread(offset, step, out, shift=shift, mass_error=error, blur=blur)
 
 
+def _affordable(nodes: int) -> int:
+    """The number of nodes, refused where a handful of arrays of that length would not fit into memory."""
+    if nodes > _MOST_NODES:
+        raise OverflowError(f"a lattice of {nodes} nodes: losses of too different sizes")
+    return nodes
+
+
 def combined(parts: Sequence[tuple[Spread, int]]) -> Spread:
     """Measures of a few nodes each, convolved one by one: positive arithmetic, two roundings per mass and
     step."""
@@ -167,7 +175,7 @@ def combined(parts: Sequence[tuple[Spread, int]]) -> Spread:
         taps = np.flatnonzero(spread.masses)
         smallest += count * math.log(float(spread.masses[taps].min()))
         for _ in range(count):
-            grown = np.zeros(len(total) + len(spread.masses) - 1)
+            grown = np.zeros(_affordable(len(total) + len(spread.masses) - 1))
             for tap in taps:
                 grown[tap : tap + len(total)] += spread.masses[tap] * total
             total = grown

@@ -4,15 +4,18 @@ For one epoch H_l is the profile in the loss l, and for Re z > 0 and a soft cut 
 
     E_P[w(L) e^{zL}] = int (z(1+z) w + (2z+1) w' + w'') e^{zl} H_l dl,          (integration by parts, twice)
 
-by the trapezoid rule. H continues to l + ia with |H(l + ia)| <= e^{t a^2/(2 m^2)} H_l, because the ratios of all steps can be
+by the trapezoid rule. H continues to l + ia with |H(l + ia)| <= e^{t a^2/(2 m^2)} H_l, because the ratios of all
+steps can be
 turned together, and |w(l + ia)| <= e^{a^2/(2 v^2)} w(l): so the rule converges geometrically, and
-|phi(u)| <= exp(-u^2 / (2 (t/m^2 + 1/v^2))). What the cut leaves out, at most E times E_P[1 - w], is added to the upper end.
+|phi(u)| <= exp(-u^2 / (2 (t/m^2 + 1/v^2))). What the cut leaves out, at most E times E_P[1 - w], is added to the
+upper end.
 Derivations: docs/batching.md, "Epochs".
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -21,11 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.checks import Floats
+from dptally.law import Law
 from dptally.law.adjacency import Direction
 from dptally.law.characteristic import Characteristic
+from dptally.law.law import Numbers
 from dptally.laws.by_profile import ProfileLaw
 from dptally.laws.sampled.allocation.law import ALLOCATION_THEOREM, AllocationLaw
-from dptally.laws.sampled.allocation.sums import PAYOFF, log_bounds
+from dptally.laws.sampled.allocation.sums import PAYOFF, Parts, log_bounds
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import log_ndtr
 
@@ -61,7 +66,7 @@ class CutEpoch:
     @property
     def width(self) -> float:
         """v: such that turning costs about as much as for the law itself."""
-        return 2.0 * self.law.shift / math.sqrt(self.law.steps)
+        return self.law.shift / math.sqrt(self.law.steps)
 
     @property
     def _stiffness(self) -> float:
@@ -79,7 +84,7 @@ class CutEpoch:
         x = (self.cut - nodes.loss) / self.width
         return log_ndtr(x), -0.5 * x * x - _HALF_LOG_TAU, x
 
-    def _sums(self, nodes: _Nodes, z: Complexes, centre: float) -> tuple[Complexes, Floats]:
+    def sums(self, nodes: _Nodes, z: Complexes, centre: float) -> tuple[Complexes, Floats]:
         """(the sum for each z times e^{-z centre}, a bound of its relative-to-moduli rounding and doubt)."""
         log_w, log_d, x = self._window(nodes)
         v = self.width
@@ -105,8 +110,18 @@ class CutEpoch:
             series = nodes.step * np.exp((z + k) * (last - centre) + k * centre) / -np.expm1(-(z + k) * nodes.step)
             left, size = left + sign * pair * series, size + np.abs(pair * series)
         # ends: what is missed by H = 1 - e^l on the left, and beyond the window on the right
-        missed = np.abs(pair) * math.exp(min(nodes.log_left + theta * (last - centre), 700.0)) / -math.expm1(-theta * nodes.step) * nodes.step
-        right = (np.abs(pair) + np.abs(2 * z + 1) / v + 20 / v**2) * 4 * float(second[-1] + first[-1]) * (1 + abs(float(x[-1])))
+        missed = (
+            np.abs(pair)
+            * math.exp(min(nodes.log_left + theta * (last - centre), 700.0))
+            / -math.expm1(-theta * nodes.step)
+            * nodes.step
+        )
+        right = (
+            (np.abs(pair) + np.abs(2 * z + 1) / v + 20 / v**2)
+            * 4
+            * float(second[-1] + first[-1])
+            * (1 + abs(float(x[-1])))
+        )
         return total + left, error + phase + EPS * 40 * (1 + np.abs(z * (last - centre))) * size + missed + right
 
     def _log_rule_error(self, nodes: _Nodes, theta: float, reach: float, centre: float) -> float:
@@ -135,7 +150,7 @@ class CutEpoch:
         return float(2.0 ** (math.floor(2 * math.log2(h)) / 2))
 
     def nodes(self, reach: float) -> _Nodes:
-        return _nodes(self.law, self.cut + 4.0 * self.width, self.cut + 14.0 * self.width, self._step(reach))
+        return _nodes(self.law, self.cut + 7.0 * self.width, self.cut + 14.0 * self.width, self._step(reach))
 
     # -- the summand ---------------------------------------------------------------------------------------
 
@@ -150,13 +165,16 @@ class CutEpoch:
             values, errors = np.empty(3), np.empty(3)
             centre = self._centre(nodes, theta)
             for k in range(3):
-                total, error = self._sums(nodes, z[k : k + 1], centre)
+                total, error = self.sums(nodes, z[k : k + 1], centre)
                 values[k], errors[k] = float(total[0].real), float(error[0])
             missed = math.exp(min(self._log_rule_error(nodes, theta, 0.0, centre), 700.0))
             if not (values > 0).all() or not errors[1] + missed < 0.01 * values[1]:
                 continue
             logs = np.log(values) + z.real * centre
-            k_value, k_error = float(logs[1]), 1.01 * (errors[1] + missed) / values[1] + 8 * EPS * (1 + abs(theta * centre))
+            k_value, k_error = (
+                float(logs[1]),
+                1.01 * (errors[1] + missed) / values[1] + 8 * EPS * (1 + abs(theta * centre)),
+            )
             first = (logs[2] - logs[0]) / (2 * gap)
             second = (logs[2] - 2 * logs[1] + logs[0]) / gap**2
             out[:, i] = k_value, k_error, first, max(second, 1e-6 / self._stiffness)
@@ -188,7 +206,10 @@ class CutEpoch:
         v = self.width
         weight = np.exp(nodes.log_mass + log_d) / v
         total = float(weight @ (1 + x / v))
-        error = float(weight @ ((1 + np.abs(x) / v) * (nodes.doubt + EPS * (len(x) + 60 + 2 * x * x + 2 * np.abs(nodes.log_mass)))))
+        error = float(
+            weight
+            @ ((1 + np.abs(x) / v) * (nodes.doubt + EPS * (len(x) + 60 + 2 * x * x + 2 * np.abs(nodes.log_mass))))
+        )
         missed = self._log_left_out_error(nodes)
         return total + 1.01 * error + missed
 
@@ -209,7 +230,7 @@ def _nodes(law: AllocationLaw, sharp: float, right: float, step: float) -> _Node
     """Bounds of the profile at the nodes; beyond ``sharp``, where the window hides them, only bounds."""
     left = _left_end(law)
     j = np.arange(math.floor(left / step), math.ceil(right / step) + 1)
-    loss = step * j
+    loss = np.asarray(step * j, dtype=np.float64)
     far = loss > sharp
     lower, upper = np.empty((2, len(loss)))
     lower[~far], upper[~far] = law.log_profile(loss[~far])
@@ -238,8 +259,8 @@ def _cut(law: AllocationLaw, epochs: int, level: float) -> tuple[CutEpoch, float
     while loss < 40.0 * law.shift * (1 + law.shift):
         _, high, rate = (float(v[0]) for v in law.log_excess(np.array([loss])))
         if high + math.log1p(max(rate, 0.0)) < goal:  # about log P(L > loss)
-            for further in (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0):  # the window is soft
-                cut = CutEpoch(law, loss + further * 2.0 * spread)
+            for further in (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0):  # the window is soft
+                cut = CutEpoch(law, loss + further * spread)
                 lost = epochs * cut.left_out()
                 if lost < 10 * level:
                     return cut, lost
@@ -267,7 +288,9 @@ class _EpochCharacteristic(Characteristic):
         scale = math.exp(self.tilt * self.centre - self.log_moment)
         for i in range(0, number, 1024):
             u = step * np.arange(i, min(i + 1024, number), dtype=np.float64)
-            total, blame = self.source._sums(self.nodes, self.tilt + 1j * u, self.centre)
+            total, blame = self.source.sums(
+                self.nodes, np.asarray(self.tilt + 1j * u, dtype=np.complex128), self.centre
+            )
             value[i : i + 1024], error[i : i + 1024] = total * scale, blame * scale
         value = value - 1.0
         value[0] = 0.0
@@ -284,16 +307,31 @@ class _EpochCharacteristic(Characteristic):
 
 @dataclass(frozen=True, slots=True)
 class AllocationEpochsLaw(ProfileLaw):
-    """``epochs`` independent epochs of :class:`AllocationLaw`, as one law with a certified profile."""
+    """Independent epochs of random allocation, (:class:`AllocationLaw`, count) pairs of one direction, as one law."""
 
-    shift: float
-    steps: int
-    epochs: int
-    side: Direction
+    parts: tuple[tuple[AllocationLaw, int], ...]
+    collapses: ClassVar[bool] = True
     theorem: ClassVar[str] = ALLOCATION_THEOREM
 
+    @classmethod
+    def of(cls, parts: tuple[tuple[AllocationLaw, int], ...]) -> AllocationEpochsLaw:
+        """Equal epochs are counted, and the order is forgotten."""
+        counts: Counter[AllocationLaw] = Counter()
+        for law, count in parts:
+            counts[law] += count
+        return cls(tuple(sorted(counts.items(), key=lambda part: part[0].sort_key)))
+
+    @classmethod
+    def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> AllocationEpochsLaw:
+        listed = [(law, n * count) for whole, count in parts if isinstance(whole, cls) for law, n in whole.parts]
+        return cls.of(tuple(listed))
+
     def reverse(self) -> AllocationEpochsLaw:
-        return replace(self, side=Direction.ADD if self.side is Direction.REMOVE else Direction.REMOVE)
+        return AllocationEpochsLaw.of(tuple((law.reverse(), count) for law, count in self.parts))
+
+    @property
+    def epochs(self) -> int:
+        return sum(count for _, count in self.parts)
 
     @property
     def supremum(self) -> float:
@@ -303,38 +341,64 @@ class AllocationEpochsLaw(ProfileLaw):
     def infimum(self) -> float:
         return -math.inf
 
-    def _one(self) -> AllocationLaw:
-        return AllocationLaw(self.shift, self.steps, self.side)
+    def log_moment(self, t: Numbers) -> Numbers:
+        """Independent epochs: K adds."""
+        total = np.zeros(np.shape(t), dtype=np.result_type(np.asarray(t).dtype, np.float64))
+        for law, count in self.parts:
+            total = total + count * np.asarray(law.log_moment(t))
+        return total
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(count * law.mean for law, count in self.parts)
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        if self.epochs == 1:
+            return self.parts[0][0].log_profile(epsilon)
         low, high, _ = self._bounds(np.asarray(epsilon, dtype=np.float64).ravel())
         shape = np.shape(epsilon)
         return low.reshape(shape), np.minimum(high, 0.0).reshape(shape)
+
+    def _cuts(self, level: float, sharp: bool) -> tuple[Parts, float] | None:
+        """Every epoch cut so that all together leave out about ``level``, and what that is at most."""
+        parts, lost = [], 0.0
+        for law, count in self.parts:
+            found = _cut(replace(law, sharp=sharp), count, level / len(self.parts))
+            if found is None:
+                return None
+            parts.append((found[0], count))
+            lost += found[1]
+        return tuple(parts), lost * (1 + 1e-12)
 
     def _bounds(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
         low, high, rate = np.full(len(epsilon), -np.inf), np.zeros(len(epsilon)), np.ones(len(epsilon))
         with np.errstate(divide="ignore"):
             low = np.maximum(low, np.log(-np.expm1(np.minimum(epsilon, 0.0))) - 4 * EPS)
-        pending = np.ones(len(epsilon), dtype=bool)
-        pending &= np.abs(epsilon) < 1e6
-        few = np.count_nonzero(pending) <= _FEW
-        level = _FIRST if self.side is Direction.REMOVE else _FIRST_ADD  # of absent records large losses are rarer
+        pending = np.abs(epsilon) < 1e6
+        few = bool(np.count_nonzero(pending) <= _FEW)
+        # large losses are rarer where the record is absent
+        level = _FIRST if self.parts[0][0].side is Direction.REMOVE else _FIRST_ADD
         while pending.any() and level > _LAST:
-            found = _cut(replace(self._one(), sharp=few or level >= _FIRST_ADD), self.epochs, level)
+            found = self._cuts(level, few or level >= _FIRST_ADD)
             if found is None:
                 break
             index = np.flatnonzero(pending)
             log_lost = math.log(max(found[1], 1e-320))
-            lower, upper, ratio = log_bounds(((found[0], self.epochs),), epsilon[index], PAYOFF)
-            upper = np.logaddexp(upper, log_lost) + 4 * EPS
+            with np.errstate(over="ignore", invalid="ignore"):
+                lower, upper, ratio = log_bounds(found[0], epsilon[index], PAYOFF)
+                upper = np.logaddexp(upper, log_lost) + 4 * EPS
+            upper = np.where(np.isnan(upper), np.inf, upper)
             rate[index] = np.where(lower >= low[index], ratio, rate[index])
             low[index], high[index] = np.maximum(low[index], lower), np.minimum(high[index], upper)
             pending[index] = lower + math.log(_WORTH) < log_lost
             # the next level serves the largest delta that is not sharp yet
-            level = min(1e-4 * level, 10.0 ** math.floor(math.log10(_WORTH) - 1 + max(float(high[pending].max(initial=-800.0)), -800.0) / math.log(10)))
+            largest = max(float(high[pending].max(initial=-800.0)), -800.0) / math.log(10)
+            level = min(1e-4 * level, 10.0 ** math.floor(math.log10(_WORTH) - 1 + largest))
         return low, high, rate
 
     def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
+        if self.epochs == 1:
+            return self.parts[0][0].log_excess(loss)
         low, high, rate = self._bounds(loss)
         missing = -np.expm1(np.minimum(loss, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):

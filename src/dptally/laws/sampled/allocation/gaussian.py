@@ -83,7 +83,7 @@ class GaussianSum:
         # what is left after the difference must be well above its rounding
         spread = math.sqrt(t * math.expm1(min(self.shift**2, 600.0)))
         near = (b - t <= 3.0 * spread) & (b < 1.6 * t)
-        if self.shift >= 1.5:
+        if self.shift >= 1.5 or not self.sharp:
             near |= b <= 200.0 * t
         if not near.any():
             return low, high, rate
@@ -96,7 +96,10 @@ class GaussianSum:
             high[near] = np.log(np.maximum(size * (1 + 4 * EPS) - rest[0] + move, 0.0)) + 4 * EPS
             value = size - (b[near] - t)
             rate[near] = np.where(value > 0, (1.0 - ratio * size) / np.where(value > 0, value, 1.0), 1.0)
-        low, high = low - 4 * EPS * np.where(np.isfinite(low), np.abs(low), 0.0), high + 4 * EPS * np.where(np.isfinite(high), np.abs(high), 0.0)
+        low, high = (
+            low - 4 * EPS * np.where(np.isfinite(low), np.abs(low), 0.0),
+            high + 4 * EPS * np.where(np.isfinite(high), np.abs(high), 0.0),
+        )
         return low, high, rate
 
 
@@ -109,7 +112,9 @@ class _Jumps:
     sharp: bool = True
 
     def log_bounds(self, b: Floats) -> Bounds:
-        """The excess b - t falls into one of a geometric sequence of classes, each with a cut and contours of its own."""
+        """The excess b - t falls into one of a geometric sequence of classes, each with a cut and contours of its
+        own.
+        """
         t = self.steps
         low, high, rate = np.full(len(b), -np.inf), np.full(len(b), np.inf), np.ones(len(b))
         number = np.floor(np.log(np.maximum(b - t, 1e-300) / t) / math.log(_RATIO))
@@ -149,7 +154,9 @@ class _Jumps:
         t, m = self.steps, self.shift
         error = 8 * EPS * (1 + abs(high) + m)
         q_low, q_high = (float(end) for end in (log_normal_tail(high + error)[0], log_normal_tail(high - error)[1]))
-        p_low, p_high = (float(end) for end in (log_normal_tail(high - m + error)[0], log_normal_tail(high - m - error)[1]))
+        p_low, p_high = (
+            float(end) for end in (log_normal_tail(high - m + error)[0], log_normal_tail(high - m - error)[1])
+        )
 
         def some(log_q: float, log_p: float) -> tuple[float, float]:
             q, p = math.exp(log_q), math.exp(log_p)

@@ -12,7 +12,9 @@ from dptally.checks import Floats
 from dptally.law.adjacency import Direction
 from dptally.laws.by_profile import ProfileLaw
 from dptally.laws.sampled.allocation.gaussian import GaussianSum
+from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS
+from dptally.numerics.special import log_ndtr
 
 __all__ = ["ALLOCATION_THEOREM", "AllocationLaw"]
 
@@ -26,7 +28,7 @@ ALLOCATION_THEOREM = (
 class AllocationLaw(ProfileLaw):
     """R = S/t, S the sum of t independent ratios exp(m x - m^2/2): REMOVE is the pair (R Q, Q), ADD its reverse.
 
-    REMOVE: H_a = E(S/t - a)+;   ADD: H_a = a E(1/a - S/t)+.   ``shift`` m = sensitivity / sigma; ``steps`` t >= 2.
+    REMOVE: H_a = E(S/t - a)+;   ADD: H_a = a E(1/a - S/t)+.   ``shift`` m = sensitivity / sigma; ``steps`` t >= 1.
     """
 
     shift: float
@@ -48,7 +50,11 @@ class AllocationLaw(ProfileLaw):
 
     def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
         """log E|S/t - a| on the side of a away from one; ADD: a times the same at 1/a."""
-        t, total = float(self.steps), GaussianSum(self.shift, self.steps, self.sharp)
+        if self.steps == 1:
+            return self._alone(loss)
+        # without the record small losses are 1 - e^l and a little more: that need not be sharp of itself
+        sharp = self.sharp and self.side is Direction.REMOVE
+        t, total = float(self.steps), GaussianSum(self.shift, self.steps, sharp)
         at = loss if self.side is Direction.REMOVE else -loss  # log of the ratio S/t at the kink
         with np.errstate(over="ignore"):
             b = t * np.exp(np.clip(at, -700.0, 690.0))
@@ -65,3 +71,13 @@ class AllocationLaw(ProfileLaw):
         steep = np.where(above, rate * b, -rate * b)
         rates = steep if self.side is Direction.REMOVE else -steep - 1.0
         return low + shift - slack, high + shift + slack, rates
+
+    def _alone(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
+        """One step: a Gaussian, H_l above 0 and e^l H_{-l} below, the same in both directions."""
+        size, below = np.abs(loss), np.minimum(loss, 0.0)
+        lower, upper = log_gaussian_delta(self.shift, size, mu_ulps=4)
+        tail = log_ndtr(0.5 * self.shift - size / self.shift)  # P(L > size); minus the profile, e^size Q(L > size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rate = np.exp(np.minimum(tail - upper, 700.0)) - 1.0
+        slack = 2 * EPS * (1 + np.abs(below))
+        return lower + below - slack, upper + below + slack, np.where(loss < 0, -1.0 - rate, rate)

@@ -49,7 +49,7 @@ class SmallLogNormal:
         a = np.minimum(_LINES / m, 8.0)
         h = float((2 * math.pi * a / (50.0 + 0.5 * a * a)).max())
         h = 2.0 ** math.floor(math.log2(min(h, 0.25)))
-        x = h * np.arange(-math.ceil(_FURTHEST / h), math.ceil(_FURTHEST / h) + 1)
+        x = np.asarray(h * np.arange(-math.ceil(_FURTHEST / h), math.ceil(_FURTHEST / h) + 1), dtype=np.float64)
         out = np.empty((4, len(tilt)))
         with np.errstate(over="ignore", under="ignore"):
             y = np.exp(np.minimum(m * x - 0.5 * m * m, 700.0))
@@ -72,7 +72,8 @@ class SmallLogNormal:
             base = np.exp(-0.5 * x * x + (math.log(h) - _HALF_LOG_TAU))
             lifted = np.expm1(-np.multiply.outer(tilt[sharp], y)) @ base
             k[sharp] = np.log1p(lifted)
-        # what the rule misses: 2 e^{a^2/2 - 2 pi a / h} f(c cos ma) / f(c), and of E 1; f by its own estimate, at most 1
+        # what the rule misses: 2 e^{a^2/2 - 2 pi a / h} f(c cos ma) / f(c), and of E 1; f by its own estimate, at
+        # most 1
         angle = np.minimum(_LINES, 8.0 * m)
         a = angle / m
         # log f is convex in c: log f(c cos) <= log f(c) - c (1 - cos) (log f)'(c cos), and by f <= 1 at most -log f(c)
@@ -81,7 +82,11 @@ class SmallLogNormal:
         size = (weights * (x * x + 1)) @ np.ones_like(x) / total
         moved = (weights * np.minimum(np.multiply.outer(tilt, y * (np.abs(m * x) + m * m)), 1e300)).sum(axis=1) / total
         rounding = np.where(sharp, 0.0, len(x) + 8 + size + 4 * np.abs(k) + 2 * np.abs(top))
-        error = defect + 1e-20 + EPS * (rounding + (4 + _SHIFT_ULPS) * moved + 8 * tilt * first + (len(x) + 8) * tilt * first)
+        error = (
+            defect
+            + 1e-20
+            + EPS * (rounding + (4 + _SHIFT_ULPS) * moved + 8 * tilt * first + (len(x) + 8) * tilt * first)
+        )
         beyond = np.abs(x[np.argmax(exponent, axis=1)]) > _FURTHEST - 15
         k = np.where(beyond | ~np.isfinite(second), np.inf, k)
         return np.stack((k, error, -first, np.maximum(second, 0.0)))
@@ -102,7 +107,9 @@ class SmallLogNormal:
         largest = (math.log((-log_tolerance - log_least) / tilt) + 0.5 * m * m) / m
         right = min(far, max(largest, 0.0) + 1.0) if largest < far - 1 else far
         right = far  # E 1 is integrated by the same nodes where K is small
-        height = np.concatenate((math.atan2(tilt, reach) / m * np.array([0.05, 0.2, 0.5, 0.75, 0.9, 0.98, 1.0]), [0.3 / m]))
+        height = np.concatenate(
+            (math.atan2(tilt, reach) / m * np.array([0.05, 0.2, 0.5, 0.75, 0.9, 0.98, 1.0]), [0.3 / m])
+        )
         height = np.minimum(height, 8.0)
         argument = tilt * np.cos(m * height) - reach * np.sin(m * height)
         usable = (argument >= 0) & (m * height < 0.5 * math.pi)
@@ -130,13 +137,19 @@ class SmallLogNormal:
         weight_error = EPS * (2 * x * x + 3 * tilt * y + 8) + tilt * y_error
         alive = weights > 0
         log_moment = top + math.log(total * h) - _HALF_LOG_TAU
-        moment_error = float(weights[alive] @ weight_error[alive]) * 1.01 + (len(x) + 8) * EPS + 4 * EPS * (abs(log_moment) + abs(top))
+        moment_error = (
+            float(weights[alive] @ weight_error[alive]) * 1.01
+            + (len(x) + 8) * EPS
+            + 4 * EPS * (abs(log_moment) + abs(top))
+        )
         if abs(log_moment) < 0.5:
             base = np.exp(-0.5 * x * x + (math.log(h) - _HALF_LOG_TAU))
             lifted = base * np.expm1(-tilt * y)
             size = np.abs(lifted)
             sharp = math.fsum(lifted)
-            moment_error = float(size @ (EPS * (2 * x * x + 12))) + float(base @ np.minimum(tilt * (y_error + EPS * y), 1.0))
+            moment_error = float(size @ (EPS * (2 * x * x + 12))) + float(
+                base @ np.minimum(tilt * (y_error + EPS * y), 1.0)
+            )
             moment_error = 1.05 * moment_error / (1 + sharp) + 4 * EPS * abs(sharp)
             log_moment = math.log1p(sharp)
         defect = 2.2 * 2.2 * math.exp(log_tolerance)  # numerator and denominator, the rule and the ends
@@ -156,7 +169,12 @@ class SmallLogNormal:
         best = np.zeros_like(start)
         for i, u in enumerate(start.tolist()):
             ideal = u * m * m / (1 + tilt * m * m)
-            angle = np.minimum(np.concatenate((ideal * np.array([0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.8, 2.5, 4.0]), [0.1, 0.3, 0.6, 1.0, 1.3])), 1.5)
+            angle = np.minimum(
+                np.concatenate(
+                    (ideal * np.array([0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.8, 2.5, 4.0]), [0.1, 0.3, 0.6, 1.0, 1.3])
+                ),
+                1.5,
+            )
             bound = 0.5 * (angle / m) ** 2 + self._log_f(tilt * np.cos(angle) + u * np.sin(angle)) - (k - error)
             best[i] = min(0.0, float(bound.min()) + 1e-12)
         return best

@@ -1,7 +1,9 @@
 r"""E e^{-sY} of a Gaussian step's ratio on a turned path, where s is nearly imaginary.
 
-With s = |s| e^{ir} and the path x - ir/m the exponent -sY becomes real: E e^{-sY} = e^{k^2/2} int phi(x) e^{ikx} e^{-|s| Y} dx,
-k = r/m. The trapezoid rule errs by 2 N(a)/(e^{2 pi a/h} - 1), N(a) <= e^{(k + a)^2/2} f(|s| cos ma), f(c) = E e^{-cY} <= 1. The
+With s = |s| e^{ir} and the path x - ir/m the exponent -sY becomes real: E e^{-sY} = e^{k^2/2} int phi(x) e^{ikx}
+e^{-|s| Y} dx,
+k = r/m. The trapezoid rule errs by 2 N(a)/(e^{2 pi a/h} - 1), N(a) <= e^{(k + a)^2/2} f(|s| cos ma), f(c) = E e^{-cY}
+<= 1. The
 factor e^{k^2/2} <= e^{pi^2/(8 m^2)} is small where m is not. Derivations: docs/batching.md, "Sums of ratios".
 """
 
@@ -67,7 +69,9 @@ class TurnedCharacteristic(Characteristic):
             total = (decay * turned).sum(axis=1) * factor
             size = decay.sum(axis=1)
             rounding = decay @ (2 * x * x + 2 * len(x) + 40 + 2 * abs(self.log_moment)) * EPS
-            rounding += (modulus[:, None] * decay * (y * y_error)).sum(axis=1) + 4 * EPS * (decay * np.abs(x)).sum(axis=1) * k
+            rounding += (modulus[:, None] * decay * (y * y_error)).sum(axis=1) + 4 * EPS * (decay * np.abs(x)).sum(
+                axis=1
+            ) * k
             rounding += size * EPS * (8 + 4 * k * k)
             value[i : i + 512] = total * np.exp(-1j * u * self.centre)
             error[i : i + 512] = 1.05 * factor * rounding + 4 * EPS * u * abs(self.centre)

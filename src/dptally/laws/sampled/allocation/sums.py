@@ -4,7 +4,8 @@ With phi the characteristic function of a summand tilted by c > 0, K(c) = log E 
 
     h(beta) = e^{c beta - sum K} E(sum W - beta)+ = 1/(2 pi) int prod phi(u) e^{-iu beta} / (c + iu)^2 du.
 
-The trapezoid sum of step 2 pi / P is the sum over m of h(beta + mP): nonnegative terms, so an upper bound; it exceeds h by
+The trapezoid sum of step 2 pi / P is the sum over m of h(beta + mP): nonnegative terms, so an upper bound; it exceeds
+h by
 at most what (w - beta)+ <= e^{c'(w - beta)} / (e c') gives for any c' > c on the one side, 0 < c' < c on the other.
 Derivations: docs/batching.md, "Sums of ratios".
 """
@@ -12,6 +13,7 @@ Derivations: docs/batching.md, "Sums of ratios".
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -33,7 +35,7 @@ _MOST_TERMS = 1 << 17
 _MOST_WORK = 300_000_000
 
 
-class Summand(Protocol):
+class Summand(Hashable, Protocol):
     """One summand: its K with errors, its phi on a grid, and the decay of phi."""
 
     def tilts(self) -> Floats:
@@ -53,7 +55,8 @@ Parts = tuple[tuple[Summand, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A payoff f(x) = g(x)+ of x = sum - beta: f = x, whose transform is 1/z^2, or 1 - e^{-x}: 1/(z (z + gap)) with gap 0 or 1.
+    """A payoff f(x) = g(x)+ of x = sum - beta: f = x, whose transform is 1/z^2, or 1 - e^{-x}: 1/(z (z + gap)) with
+    gap 0 or 1.
 
     f <= e^{cx - log_bound(c)}: with gap 0, e c; with gap 1, (1 + c)^{1 + c} / c^c >= 1.
     """
@@ -96,11 +99,15 @@ class Tilts:
     def row(self, c: float) -> tuple[float, float]:
         """About (K, K'') at c."""
         logs = np.log(self.tilt)
-        return float(np.interp(math.log(c), logs, self.moment)), float(np.exp(np.interp(math.log(c), logs, np.log(np.maximum(self.second, 1e-300)))))
+        return float(np.interp(math.log(c), logs, self.moment)), float(
+            np.exp(np.interp(math.log(c), logs, np.log(np.maximum(self.second, 1e-300))))
+        )
 
     def log_bound(self, beta: Floats) -> Floats:
         """log of Chernoff's bound, e^{K - c beta} / (e c) or its like, the least over the tilts, rounded up."""
-        value = (self.moment + self.error - self.kernel.log_bound(self.tilt))[:, None] - np.multiply.outer(self.tilt, beta)
+        value = (self.moment + self.error - self.kernel.log_bound(self.tilt))[:, None] - np.multiply.outer(
+            self.tilt, beta
+        )
         value += 8 * EPS * (np.abs(self.moment)[:, None] + np.abs(np.multiply.outer(self.tilt, beta)) + 2)
         return np.asarray(value.min(axis=0))
 
@@ -119,7 +126,8 @@ def tilts_of(parts: Parts, kernel: Kernel = PLAIN) -> Tilts:
         k, error, first, second = _rows(part, parts[0][0])
         columns += count * np.stack((k, error + 4 * EPS * np.abs(k), first, second))
     keep = np.isfinite(columns).all(axis=0)
-    return Tilts(tilt[keep], *columns[:, keep], kernel)
+    moment, error, first, second = columns[:, keep]
+    return Tilts(tilt[keep], moment, error, first, second, kernel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +169,12 @@ class SumContour:
     def _alias(self, beta: Floats) -> Floats:
         period = 2 * math.pi / self.step
         gap = self.table.tilt - self.tilt
-        gain = self.table.moment + self.table.error - (self.log_moment - self.log_moment_error) - self.table.kernel.log_bound(self.table.tilt)
+        gain = (
+            self.table.moment
+            + self.table.error
+            - (self.log_moment - self.log_moment_error)
+            - self.table.kernel.log_bound(self.table.tilt)
+        )
         gain = gain + 1e-9
         total = np.zeros(len(beta))
         for which, sign in ((gap > 0, 1.0), (gap < 0, -1.0)):
@@ -240,13 +253,16 @@ def _assemble(
         part = np.maximum(log_phi.real, -300.0)
         real += count * part
         imag += count * log_phi.imag
-        growth += count * (np.log1p((error + 1e-130) * np.exp(-part)) + ulps * (np.abs(part) + np.abs(log_phi.imag) + np.abs(minus_one)))
+        growth += count * (
+            np.log1p((error + 1e-130) * np.exp(-part))
+            + ulps * (np.abs(part) + np.abs(log_phi.imag) + np.abs(minus_one))
+        )
         moment += count * char.log_moment
         moment_error += count * char.log_moment_error + 4 * EPS * abs(count * char.log_moment)
         centre += count * char.centre
         centre_size += abs(count * char.centre)
     u = step * np.arange(number)
-    kernel = table.kernel.values(c + 1j * u)
+    kernel = table.kernel.values(np.asarray(c + 1j * u, dtype=np.complex128))
     kernel[0] *= 0.5
     phi = np.exp(real)
     weight = np.abs(kernel)

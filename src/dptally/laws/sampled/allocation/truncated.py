@@ -1,10 +1,13 @@
 r"""A piece of the ratio of a Gaussian step as a summand: Y = exp(m x - m^2/2) with low < x <= high, for large sums.
 
-A measure, not a probability. E e^{zY}, z = c + iu, c > 0, by Gauss-Legendre panels in x that narrow towards the upper end:
-on the Bernstein ellipse of a panel |e^{zY}| <= exp(Y_right (c + |u| sin(m tall))). Decay of a piece without lower end: the
+A measure, not a probability. E e^{zY}, z = c + iu, c > 0, by Gauss-Legendre panels in x that narrow towards the upper
+end:
+on the Bernstein ellipse of a panel |e^{zY}| <= exp(Y_right (c + |u| sin(m tall))). Decay of a piece without lower
+end: the
 path x + ib/m, then straight down to the upper end, gives for every u >= U and 0 < b < pi/2
 
-    |E e^{zY}| <= e^{b^2/(2m^2)} ( E e^{Y (c cos b - U sin b)} + phi(high) e^{cB} min(b/m, pi / (2 m B U)) ),   B = Y(high).
+    |E e^{zY}| <= e^{b^2/(2m^2)} ( E e^{Y (c cos b - U sin b)} + phi(high) e^{cB} min(b/m, pi / (2 m B U)) ),   B =
+    Y(high).
 
 Derivations: docs/batching.md, "Sums of ratios".
 """
@@ -53,7 +56,9 @@ class _Panels:
 
     def nodes(self, number: int) -> tuple[Floats, Floats]:
         points, weights = _rule(number)
-        return (self.centre[:, None] + self.half[:, None] * points).ravel(), np.multiply.outer(self.half, weights).ravel()
+        return (self.centre[:, None] + self.half[:, None] * points).ravel(), np.multiply.outer(
+            self.half, weights
+        ).ravel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,8 @@ class LargeLogNormal:
         return np.asarray(2.0 ** (np.arange(-20, 19) / 2.0) / self.largest)
 
     def _panels(self, modulus: float) -> _Panels | None:
-        """Panels on which zY, |z| <= modulus, changes by at most e^_STEEP, no longer than one and than 1/m: of equal length
+        """Panels on which zY, |z| <= modulus, changes by at most e^_STEEP, no longer than one and than 1/m: of equal
+        length
         in Y near the upper end, in x further down. None where that needs too many.
         """
         m, widest = self.shift, min(0.5, 0.5 / self.shift)
@@ -107,7 +113,9 @@ class LargeLogNormal:
         fixed = -0.5 * nearest**2 + 0.5 * tall**2 + turned * y - _HALF_LOG_TAU + np.log(panels.half)
         log_s = fixed + np.multiply.outer(np.maximum(tilt, 0.0), y)
         top = log_s.max(axis=2)
-        out = top + np.log(np.exp(log_s - top[:, :, None]).sum(axis=2)) + math.log(64 / 15) - np.log1p(-(_RHO**-2)) + 1e-9
+        out = (
+            top + np.log(np.exp(log_s - top[:, :, None]).sum(axis=2)) + math.log(64 / 15) - np.log1p(-(_RHO**-2)) + 1e-9
+        )
         return np.where(usable, out, np.inf)
 
     def log_moment(self, tilt: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -177,7 +185,9 @@ class LargeLogNormal:
         if self.low <= -_FAR:
             defect += math.exp(min(-0.5 * _FAR**2 - k + k_error, 0.0))
         log_moment = top + math.log(total)
-        error = 1.01 * float(weights @ weight_error) + (len(x) + 8) * EPS + 4 * EPS * (abs(log_moment) + abs(top)) + defect
+        error = (
+            1.01 * float(weights @ weight_error) + (len(x) + 8) * EPS + 4 * EPS * (abs(log_moment) + abs(top)) + defect
+        )
         return NodeCharacteristic.of(
             y,
             weights,
@@ -199,7 +209,9 @@ class LargeLogNormal:
         angle = np.minimum(angle, 1.5)
         inner, inner_error, _, _ = self.log_moment((tilt * np.cos(angle) - u * np.sin(angle)).ravel())
         # below zero the error is only absolute: the value and what the rule may miss
-        inner = np.where(np.isfinite(inner), inner + np.log1p(np.minimum(inner_error, 1e300)), np.inf).reshape(angle.shape)
+        inner = np.where(np.isfinite(inner), inner + np.log1p(np.minimum(inner_error, 1e300)), np.inf).reshape(
+            angle.shape
+        )
         edge = log_edge + np.log(np.minimum(angle / m, math.pi / (2 * m * largest * u)))
         bound = 0.5 * (angle / m) ** 2 + np.logaddexp(inner - (k - error), edge)
         return np.asarray(np.minimum(0.0, bound.min(axis=1) + 1e-12))

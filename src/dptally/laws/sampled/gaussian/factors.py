@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.characteristic import Edge
+from dptally.numerics.arrays import Floats
 from dptally.numerics.special import log_ndtr
 
-Floats = NDArray[np.float64]
 Bound = float | Floats
 
 __all__ = ["MixtureFactor", "UnitFactor", "WindowBounds", "log1p_exp"]

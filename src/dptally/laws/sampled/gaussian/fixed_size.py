@@ -6,7 +6,8 @@ in one record. For every data set [Zhu, Dong, Wang 2022, Prop. 30; proof in docs
     H_a = H_a((1-g) Q + g P, Q) for a >= 1,          H_a = 1 - a + a H_{1/a} for a < 1:
 
 the same in both directions. The losses above 0 are those of the remove pair of Poisson sampling at rate g, those below
-0 their mirror image, and the rest of the mass is an atom at 0. For Gaussian noise, with A(t) = 1 - g + g e^{m(t - m/2)}:
+0 their mirror image, and the rest of the mass is an atom at 0. For Gaussian noise, with A(t) = 1 - g + g e^{m(t -
+m/2)}:
 
     loss +log A(t) under A(t) phi(t) dt and loss -log A(t) under phi(t) dt, t > m/2;   (1-g)(1 - 2 Phi(-m/2)) at 0.
 """

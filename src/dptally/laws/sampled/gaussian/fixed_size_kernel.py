@@ -62,11 +62,19 @@ class FixedSizeNodes:
         w = x / self.scale
         log_rate = math.log(self.rate)
         near = np.log1p(self.rate * np.expm1(np.minimum(w, 600.0)))
-        return np.asarray(np.where(w + log_rate > 40.0, w + log_rate + np.log1p((1 - self.rate) * np.exp(-np.maximum(w + log_rate, 30.0))), near))
+        return np.asarray(
+            np.where(
+                w + log_rate > 40.0,
+                w + log_rate + np.log1p((1 - self.rate) * np.exp(-np.maximum(w + log_rate, 30.0))),
+                near,
+            )
+        )
 
     def share(self, x: Floats) -> Floats:
         """g e^w / A."""
-        return np.asarray(np.exp(np.minimum(x / self.scale + math.log(self.rate) - self.log_a(np.maximum(x, 0.0)), 0.0)))
+        return np.asarray(
+            np.exp(np.minimum(x / self.scale + math.log(self.rate) - self.log_a(np.maximum(x, 0.0)), 0.0))
+        )
 
     def _share_any(self, x: Floats) -> Floats:
         offset = math.log(self.rate) - math.log1p(-self.rate)
@@ -86,10 +94,12 @@ class FixedSizeNodes:
         """(centres, half-width) of panels that cover [0, end]."""
         half = 0.5 * min(1.0, self.scale)
         number = math.ceil(end / (2 * half))
-        return half * (2.0 * np.arange(number) + 1.0), half
+        return np.asarray(half * (2.0 * np.arange(number) + 1.0), dtype=np.float64), half
 
     def _log_excess(self, centres: Floats, half: float, theta: float, reach: float) -> Floats:
-        """For each rho the log of the sum over the panels of H (64/15) S / (1 - rho^-2); inf where the ellipse is too tall."""
+        """For each rho the log of the sum over the panels of H (64/15) S / (1 - rho^-2); inf where the ellipse is too
+        tall.
+        """
         m, s = 1.0 / self.scale, self.scale
         long, tall = 0.5 * half * (_RHO + 1 / _RHO), 0.5 * half * (_RHO - 1 / _RHO)
         left, right = centres - long[:, None], centres + long[:, None]
@@ -135,7 +145,8 @@ class FixedSizeNodes:
         second = (rise + fall) @ (loss * loss) / total - first * first
         k = top[:, 0] + np.log(total)
         log_defect = [
-            float((self._log_excess(centres, half, t, 0.0) - 2 * _TABLE_POINTS * np.log(_RHO)).min()) for t in theta.tolist()
+            float((self._log_excess(centres, half, t, 0.0) - 2 * _TABLE_POINTS * np.log(_RHO)).min())
+            for t in theta.tolist()
         ]
         defect = np.exp(np.minimum(np.array(log_defect) - k, 700.0))
         furthest = float(x[-1] + 0.5 / self.scale)
@@ -182,7 +193,9 @@ class FixedSizeNodes:
             lifted = mass * np.expm1(theta * losses)
             size = np.abs(lifted)
             sharp = math.fsum(lifted)
-            error = float(size @ (mass_error + 10 * EPS)) + theta * float((mass + size) @ (loss_error + EPS * np.abs(losses)))
+            error = float(size @ (mass_error + 10 * EPS)) + theta * float(
+                (mass + size) @ (loss_error + EPS * np.abs(losses))
+            )
             log_moment, error = math.log1p(sharp), 1.05 * error / (1 + sharp) + 4 * EPS * abs(sharp)
         defect = 4.4 * math.exp(log_tolerance)  # the rule and the ends, numerator and denominator; M >= 1
         return NodeCharacteristic.of(
@@ -198,9 +211,11 @@ class FixedSizeNodes:
     # -- decay ---------------------------------------------------------------------------------------------
 
     def log_decay(self, theta: float, start: Floats) -> Floats:
-        r"""\|phi(u)\| <= (atom + min(C, T / u)) / M: T the total variation of the tilted density of the loss, C its mass.
+        r"""\|phi(u)\| <= (atom + min(C, T / u)) / M: T the total variation of the tilted density of the loss, C its
+        mass.
 
-        The density is phi A^{1+theta} / (m share) in the loss above 0 and phi A^{-theta} / (m share) below, of one value at
+        The density is phi A^{1+theta} / (m share) in the loss above 0 and phi A^{-theta} / (m share) below, of one
+        value at
         0; below it only falls outwards. Above, it changes on a cell by at most d sup f sup |(log f)'|.
         """
         m = 1.0 / self.scale

@@ -16,21 +16,19 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.laws.sampled.pair import mixture
+from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import expit, ndtr
-
-Floats = NDArray[np.float64]
 
 __all__ = ["SampledGaussianNodes"]
 
 _CELL = 0.25  # width of the coarse cells on which bounds (not values) are computed
 _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _MAX_NODES = 20_000
-_HIGHEST = 4.0  # how far a contour is moved at the most
+_HIGHEST = 4.0  # how far a contour is moved at most
 _ANGLES = (0.01, 0.03, 0.08, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
 _HEIGHTS = (0.5, 1.0, 2.0, 3.0, 4.5, 6.0)
 _LINES = np.array([0.03, 0.1, 0.25, 0.5, 1.0, 1.6, 2.2, 2.8])  # where contours may lie, in units of the scale
@@ -122,10 +120,9 @@ class SampledGaussianNodes:
 
         Relative to M(zeta) >= 1 (Jensen: E A = 1 and zeta is outside (0, 1)). Also outside of which phi(t) itself is.
         Remove: A <= 1 left of 1/(2s), so the left tail is below Phi(left). On the right A <= e^w (q + (1-q)
-        e^{-w(R)}), so
-        the tail is below (q + (1-q)e^{-w(R)})^zeta e^{(zeta^2 - zeta)/(2 s^2)} times a normal tail about zeta/s.
-        Add: A >= 1 - q and A >= q e^w bound the left tail by (1-q)^-theta Phi(left) and by
-        q^-theta e^{theta (theta+1)/(2 s^2)} Phi(left + theta/s); A >= 1 right of 1/(2s).
+        e^{-w(R)}), so the tail is below (q + (1-q)e^{-w(R)})^zeta e^{(zeta^2 - zeta)/(2 s^2)} times a normal tail
+        about zeta/s. Add: A >= 1 - q and A >= q e^w bound the left tail by (1-q)^-theta Phi(left) and by q^-theta
+        e^{theta (theta+1)/(2 s^2)} Phi(left + theta/s); A >= 1 right of 1/(2s).
         """
         q, s = self.rate, self.scale
         plain = math.sqrt(2 * -log_tolerance)

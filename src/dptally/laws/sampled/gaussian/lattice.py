@@ -1,9 +1,8 @@
 """The Poisson-sampled Gaussian spread onto a lattice of losses (see dptally.law.spread).
 
 Each cell of losses is an interval of t. Where it is short against the scale on which the density varies, two Gauss
-points
-integrate the density; where it is long (the flat left end), the cell's masses under P and Q are differences of normal
-distribution functions.
+points integrate the density; where it is long (the flat left end), the cell's masses under P and Q are differences of
+normal distribution functions.
 """
 
 from __future__ import annotations
@@ -11,14 +10,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.spread import Spread, right_share
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
+from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import ndtr
-
-Floats = NDArray[np.float64]
 
 __all__ = ["spread"]
 
@@ -33,7 +30,7 @@ def spread(kernel: SampledGaussianNodes, low: float, step: float, number: int) -
     """The law on the points low, low + step, ..., ``number`` of them; losses below low are left out, those above are
     far.
     """
-    if max(-low, low + step * number) > 690.0:  # beyond, e^x leaves the doubles
+    if max(-low, low + step * number) > 690.0:  # beyond, e^x overflows
         return None
     x: Floats = low + step * np.arange(number, dtype=np.float64)
     t = _position(kernel, x if kernel.remove else -x[::-1])

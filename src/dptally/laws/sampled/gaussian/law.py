@@ -17,7 +17,13 @@ from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, Edge, MomentTable
 from dptally.law.law import Numbers
 from dptally.law.spread import Spread
-from dptally.laws.quadrature.losses import LossNodes, add_divergence, moment_by_nodes, remove_divergence
+from dptally.laws.quadrature.losses import (
+    LossNodes,
+    add_divergence,
+    moment_and_error,
+    moment_by_nodes,
+    remove_divergence,
+)
 from dptally.laws.quadrature.trapezoid import REACH, significant_points, strip_step
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
 from dptally.laws.sampled.gaussian.lattice import spread
@@ -25,7 +31,7 @@ from dptally.laws.sampled.gaussian.parameters import Declared, edge
 from dptally.laws.sampled.gaussian.window import SampledGaussianBand
 from dptally.laws.sampled.pair import log_profile_add, log_profile_remove, mixture, remove_inner
 from dptally.numerics.normal import log_gaussian_delta
-from dptally.numerics.rounding import up
+from dptally.numerics.rounding import EPS, up
 from dptally.numerics.special import ndtr
 
 __all__ = ["SampledGaussianLaw"]
@@ -66,6 +72,9 @@ class SampledGaussianLaw(Law):
         """
         return moment_by_nodes(self.nodes, t)
 
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        return moment_and_error(self.nodes, t)
+
     def nodes(self, tilts: Floats, frequency: float = 0.0) -> LossNodes:
         """The trapezoid rule that integrates e^{tL} for Re t in ``tilts`` and \\|Im t\\| <= ``frequency``."""
         # K(t) = log E[A^zeta]
@@ -76,10 +85,15 @@ class SampledGaussianLaw(Law):
         points = significant_points(self._law_at, self._centres(zeta), step, spacing, tilts, frequency)
         x, log_ratio = self.ratio(points)
         log_weight = -0.5 * points * points + math.log(step / math.sqrt(2 * math.pi))
+        kernel = self._kernel()
+        blur = kernel.loss_error(points, log_ratio, kernel.share(points))
+        slip = 4 * EPS * (points * points + np.abs(log_ratio)) + blur
         if self.side is Direction.REMOVE:
             log_mass = log_weight + log_ratio
-            return LossNodes(log_mass, log_ratio, remove_divergence(log_mass, log_weight, x, log_ratio))
-        return LossNodes(log_weight, -log_ratio, add_divergence(log_weight, x, log_ratio))
+            divergence = remove_divergence(log_mass, log_weight, x, log_ratio)
+            return LossNodes(log_mass, log_ratio, divergence, mass_error=slip, loss_error=blur)
+        divergence = add_divergence(log_weight, x, log_ratio)
+        return LossNodes(log_weight, -log_ratio, divergence, mass_error=slip, loss_error=blur)
 
     def ratio(self, s: Floats) -> tuple[Floats, Floats]:
         """(A(s) - 1, log A(s)), each with relative accuracy; the first may overflow to inf."""

@@ -25,7 +25,7 @@ from dptally.law import Law
 from dptally.law.adjacency import Direction
 from dptally.law.characteristic import Characteristic, Edge, MomentTable
 from dptally.law.law import Numbers
-from dptally.laws.quadrature.losses import LossNodes, divergence, moment_by_nodes
+from dptally.laws.quadrature.losses import LossNodes, divergence, moment_and_error, moment_by_nodes
 from dptally.laws.quadrature.trapezoid import REACH, significant_points, strip_step
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
 from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
@@ -105,6 +105,9 @@ class SampledReplaceGaussianLaw(Law):
         """K(t) = log E[A(s)^(1+t) A(-s)^(-t)] by trapezoid sums, as for one side of ADD_REMOVE."""
         return moment_by_nodes(self.nodes, t)
 
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        return moment_and_error(self.nodes, t)
+
     def nodes(self, tilts: Floats, frequency: float = 0.0) -> LossNodes:
         """The trapezoid rule that integrates e^{tL} for Re t in ``tilts`` and \\|Im t\\| <= ``frequency``."""
         least, most = float(tilts.min()), float(tilts.max())
@@ -113,7 +116,12 @@ class SampledReplaceGaussianLaw(Law):
         s = significant_points(self._law_at, centres, step, min(0.5, 4 * step), tilts, frequency)
         log_mass, loss = self._law_at(s)
         log_mass = log_mass + math.log(step / math.sqrt(2 * math.pi))
-        return LossNodes(log_mass, loss, divergence(log_mass, loss))
+        kernel = SampledGaussianNodes(self.rate, self.sigma, True)
+        up, down = self._ratio(s), self._ratio(-s)
+        blur = kernel.loss_error(s, up, kernel.share(s))
+        slip = 4 * EPS * (s * s + np.abs(up)) + blur
+        blur = blur + kernel.loss_error(-s, down, kernel.share(-s)) + EPS * np.abs(loss)
+        return LossNodes(log_mass, loss, divergence(log_mass, loss), mass_error=slip, loss_error=blur)
 
     def _centres(self, tilts: Floats) -> Floats:
         """Where the modes of A(s)^(1+t) A(-s)^-t phi(s) can lie: sigma s = (1+t) share(s) + t share(-s)."""
@@ -145,7 +153,7 @@ class SampledReplaceGaussianLaw(Law):
 
     @property
     def _furthest(self) -> float:
-        """The loss at s = 1e150, about: beyond, s^2 leaves the doubles, and log delta is below -1e299."""
+        """The loss at s = 1e150, about: beyond, s^2 overflows, and log delta is below -1e299."""
         m = 1.0 / self.sigma
         return 1e150 * m + m * m
 

@@ -1,9 +1,9 @@
 r"""Contour quadrature for the Poisson-sampled Gaussian under REPLACE: l(t) = log A(t) - log A(-t) under A(t) phi(t) dt.
 
 K(z) = log \int A(t)^{1+z} A(-t)^{-z} phi(t) dt, the same in both directions. The pieces are those of
-sampled_gaussian_nodes.py: on Im t = a, 0 <= a < pi s, with angle = a/s, \|A(t+ia)\| <= A(t),
-\|A(-t-ia)\| >= A(-t) cos(angle/2), and
-Im l(t + ia) = arg A(t+ia) + arg A(-t+ia), two arguments that lie between 0 and the angle. docs/certificates.md.
+kernel.py: on Im t = a, 0 <= a < pi s, with angle = a/s, \|A(t+ia)\| <= A(t), \|A(-t-ia)\| >= A(-t)
+cos(angle/2), and Im l(t + ia) = arg A(t+ia) + arg A(-t+ia), two arguments that lie between 0 and the angle.
+docs/certificates.md.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes, strip_defect, weighted_expm1
+from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
-
-Floats = NDArray[np.float64]
 
 __all__ = ["SampledReplaceNodes"]
 
@@ -44,7 +42,7 @@ class SampledReplaceNodes:
         """Outside of which the tilted mass is below the tolerance, as an integral and as a sum, relative to M >= 1.
 
         Left of -1/(2s): A(t) <= 1 <= A(-t), so the mass is below Phi(left). Right: A(-t) >= 1 - q, so the mass is that
-        of the remove direction times (1-q)^-theta at the most.
+        of the remove direction times at most (1-q)^-theta.
         """
         plain = max(math.sqrt(-2 * log_tolerance), 0.5 / self.scale)
         _, right = self._kernel().ends(theta, log_tolerance + theta * math.log1p(-self.rate))
@@ -191,7 +189,7 @@ class SampledReplaceNodes:
             x -= 0.5 * theta * np.log1p(-2 * down_product * (1 - np.cos(large)))
             gain = np.expm1(np.minimum(x, 700.0))
             parts = np.where(gain > 0, gain * most, gain * least)
-            parts = np.where(x > 600.0, np.exp(np.minimum(x + log_most, 700.0)), parts)  # e^X alone leaves the doubles
+            parts = np.where(x > 600.0, np.exp(np.minimum(x + log_most, 700.0)), parts)  # e^X alone overflows
             total = parts.sum(axis=1) + slack * np.abs(parts).sum(axis=1) + outside
             best = np.minimum(best, np.log1p(np.maximum(total, -1 + 1e-300)))
         return best

@@ -21,15 +21,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dptally.law.characteristic import Edge, MomentTable, NodeCharacteristic
 from dptally.laws.sampled.gaussian.factors import Bound, MixtureFactor, UnitFactor, WindowBounds
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes, weighted_expm1
+from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import expit, ndtr
-
-Floats = NDArray[np.float64]
 
 __all__ = ["SampledGaussianBand"]
 
@@ -42,7 +40,7 @@ _MARKS = np.arange(-60.0, 60.0, 1 / 3)  # ends of cells about an edge, in units 
 _TINY = 1e-290  # a share of an edge below this counts as none, and as missed
 _BEYOND = 3.5  # of an edge's loss: how far beyond it cells reach, for off the real line it falls later
 _FURTHER = 30.0  # cells reach this much further than the mass if that takes them beyond an edge
-_HIGHEST = 6.0  # how far a contour is moved at the most
+_HIGHEST = 6.0  # how far a contour is moved at most
 _BEND = ((0.7, 1.0), (0.7, 0.4), (0.45, 0.6), (0.25, 0.3), (0.12, 0.2))  # largest angle, and how soon it is taken
 
 
@@ -59,7 +57,7 @@ class _Cells:
         return np.asarray(powers - 0.5 * self.t * self.t - _HALF_LOG_TAU)
 
     def log_excess(self, theta: Bound) -> Floats:
-        """log of a cell's width, and by how much log f exceeds its chord at the most: -t^2/2 by h^2/8, convex powers by
+        """log of a cell's width, and by how much log f exceeds its chord at most: -t^2/2 by h^2/8, convex powers by
         nothing.
         """
         width = np.diff(self.t)
@@ -453,7 +451,7 @@ class SampledGaussianBand:
         log_least = 0.5 * (log_f[1:] + log_f[:-1]) - np.maximum(0.0, curved - 1.0) * width * width / 12
         log_least += np.log(width) - log_moment
         # near one the supremum of e^X - w is taken first, and the mass of the cell after; beyond an edge, and where e^X
-        # leaves the doubles, each alone
+        # overflows, each alone
         (log_in, log_out), (log_in_left, log_out_left) = cells.right.missing(), cells.left.missing()
         cut = np.exp(log_out) + np.exp(log_out_left)
         gain = np.expm1(np.minimum(x, 700.0)) + cut * (1 + 1e-9)

@@ -1,0 +1,41 @@
+"""What balls and bins and k of t share: the laws of one epoch of random allocation."""
+
+from __future__ import annotations
+
+import math
+
+from dptally.law import Law
+from dptally.law.adjacency import ADD_REMOVE, Adjacency, Direction
+from dptally.laws.gaussian import GaussianLaw
+from dptally.mechanisms.sampling.sampler import Sampler, Step, refused
+
+__all__ = ["allocation_laws"]
+
+_KNOWN = "Gaussian and Laplace noise and two-valued losses under ADD_REMOVE, Gaussian noise under REPLACE"
+
+
+def allocation_laws(
+    sampler: Sampler, step: Step, blocks: tuple[tuple[int, int], ...], adjacency: Adjacency
+) -> tuple[Law, ...]:
+    """The laws of one epoch that uses a record once in each of some blocks: (steps of a block, how many of them)."""
+    from dptally.laws.sampled.allocation.epochs import AllocationEpochsLaw
+    from dptally.laws.sampled.allocation.law import AllocationLaw
+
+    laws = step.laws()
+    if not laws:
+        return ()
+    if adjacency is not ADD_REMOVE:
+        raise refused(sampler, step, adjacency, _KNOWN)
+    if not isinstance(laws[0], GaussianLaw):
+        raise refused(sampler, step, adjacency, _KNOWN)
+    sigma = step.noise
+    assert sigma is not None
+    shift = 1.0 / sigma
+    if all(size == 1 for size, _ in blocks):
+        times = sum(number for _, number in blocks)
+        return (GaussianLaw(math.nextafter(times * laws[0].variance, math.inf) if times > 1 else laws[0].variance),)
+    found = []
+    for side in Direction:
+        parts = tuple((AllocationLaw(shift, size, side), number) for size, number in blocks)
+        found.append(AllocationEpochsLaw.of(parts))
+    return tuple(found)

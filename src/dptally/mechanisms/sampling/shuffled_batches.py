@@ -1,0 +1,70 @@
+"""What loaders do: shuffle, then cut into batches. No theorem says that it amplifies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dptally import checks
+from dptally.law import Law
+from dptally.law.adjacency import ADD_REMOVE, Adjacency, Direction
+from dptally.mechanisms.registry import declared
+from dptally.mechanisms.sampling.sampler import Sampler, Step
+
+__all__ = ["ShuffledBatches"]
+
+
+@declared(
+    section="sampling",
+    plan="shuffled_batches",
+    aliases=("shuffled",),
+    example={"steps_per_epoch": 10},
+    refuses={"steps_per_epoch": (0,)},
+)
+@dataclass(frozen=True, slots=True, repr=False)
+class ShuffledBatches(Sampler):
+    """Every epoch the records are shuffled and cut into ``steps_per_epoch`` batches of equal size.
+
+    Upper end: no amplification, one mechanism per epoch. Lower end, Gaussian noise: what the largest of the outputs
+    of one
+    epoch reveals [Chua et al. 2024, How private are DP-SGD implementations?, arXiv 2403.17673].
+
+    >>> ShuffledBatches(steps_per_epoch=1000)
+    ShuffledBatches(steps_per_epoch=1000)
+    """
+
+    steps_per_epoch: int
+    json_name: ClassVar[str] = "shuffled_batches"
+    unit: ClassVar[str] = "epochs"
+    assumption: ClassVar[str] = (
+        "batches: shuffled every epoch and cut into equal parts; no amplification is claimed for that"
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps_per_epoch", checks.count("steps_per_epoch", self.steps_per_epoch, 1))
+
+    @property
+    def steps_per_unit(self) -> int:
+        return self.steps_per_epoch
+
+    def laws(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...]:
+        return step.laws() if adjacency is ADD_REMOVE else step.doubled().laws()
+
+    def laws_below(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...] | None:
+        """Under REPLACE too: a record may be replaced by one that contributes nothing."""
+        from dptally.laws.sampled.shuffled import shuffled_lower_law
+
+        del adjacency
+        sigma = step.noise
+        if sigma is None:
+            return ()
+        if self.steps_per_epoch == 1:
+            return None
+        return tuple(shuffled_lower_law(sigma, self.steps_per_epoch, side) for side in Direction)
+
+    def why(self) -> str:
+        return (
+            "upper end: no amplification, the only proved bound for shuffling; lower end: an attack on the "
+            "largest output of "
+            "each epoch"
+        )
