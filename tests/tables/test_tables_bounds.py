@@ -20,7 +20,7 @@ from dptally.tables.measures import Noisy
 
 SOAK = bool(os.environ.get("DPTALLY_SOAK"))
 PAIRS = 2000 if SOAK else 200
-BATCHES = 8 if SOAK else 4
+BATCHES = 8 if SOAK else 2
 
 #: name -> (what to ask, needs persons, needs max_rows, bounds of all signs)
 ASKED: dict[str, tuple[Any, bool, bool, bool]] = {

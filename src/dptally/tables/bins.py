@@ -146,7 +146,7 @@ def _tree(leaves: int) -> tuple[Floats, Floats]:
             row[node * span : (node + 1) * span] = 1.0
             rows.append(row)
     incidence = np.array(rows)
-    return incidence, np.linalg.inv(incidence.T @ incidence)
+    return incidence, np.asarray(np.linalg.inv(incidence.T @ incidence), dtype=np.float64)
 
 
 def _below(leaves: int, share: float) -> Floats:

@@ -105,15 +105,22 @@ class Ask:
             raise InvalidArgument("within, sigma, scale, cost", "given one at a time", ", ".join(given))
         if cost is not None and not isinstance(cost, Mechanism):
             raise InvalidType("cost", "a guarantee such as ZCDP(0.002) or PureDP(0.1)", cost)
-        numbers = [
-            None if value is None else Fraction(parameters.double(name, parameters.positive(name, value)))
-            for name, value in (("within", within), ("sigma", sigma), ("scale", scale))
-        ]
-        return cls(*numbers, cost, parameters.positive("weight", weight))
+        return cls(
+            _number("within", within),
+            _number("sigma", sigma),
+            _number("scale", scale),
+            cost,
+            parameters.positive("weight", weight),
+        )
 
     @property
     def open(self) -> bool:
         return self.within is None and self.sigma is None and self.scale is None and self.cost is None
+
+
+def _number(name: str, value: object) -> Fraction | None:
+    """A positive number that is exactly a double."""
+    return None if value is None else Fraction(parameters.double(name, parameters.positive(name, value)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,15 +75,19 @@ class Session(Asking):
         return terms.number_up(amount.meters[meter]), terms.symbol(meter), failure
 
     def would_exceed(self, plan: Mechanism) -> bool:
-        return self.ledger.would_exceed(self.dataset, plan, by=self.by, **self._part())
+        partition, part = self._part()
+        return self.ledger.would_exceed(self.dataset, plan, by=self.by, partition=partition, part=part)
 
     def reserve(self, plan: Mechanism, why: str, key: str | None, fingerprint: str) -> Reservation:
         """The debit; a known key with the same query is not charged again."""
+        partition, part = self._part()
         labels = (f"query:{fingerprint}",)
-        return self.ledger.reserve(self.dataset, plan, by=self.by, why=why, key=key, labels=labels, **self._part())
+        return self.ledger.reserve(
+            self.dataset, plan, by=self.by, why=why, key=key, labels=labels, partition=partition, part=part
+        )
 
-    def _part(self) -> dict[str, str]:
-        return {} if self.part is None else {"partition": self.part[0], "part": str(self.part[1])}
+    def _part(self) -> tuple[str, str]:
+        return ("", "") if self.part is None else (self.part[0], str(self.part[1]))
 
     # -- parts of the population -----------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +71,10 @@ def open_source(source: object, name: str | None) -> Source:
 class DuckEngine(Engine):
     """DuckDB: inside this process, or a relation on a connection of the user's."""
 
-    dialect = DUCKDB
-
-    def __init__(self, connection: Any, query: Callable[[str], Any] | None = None) -> None:
+    def __init__(self, connection: Any, query: Callable[[str], Any] | None = None, dialect: Dialect = DUCKDB) -> None:
         import duckdb
 
+        self.dialect = dialect
         self.name = f"DuckDB {duckdb.__version__}"
         self._connection = connection
         self._query = query
@@ -128,7 +127,8 @@ def _duck() -> DuckEngine:
         except duckdb.Error:  # TimeZone needs an extension in some builds
             if not setting.startswith("TimeZone"):
                 raise
-    return DuckEngine(connection)
+    # files and frames have no collation: their texts are compared by bytes as they are, which is faster
+    return DuckEngine(connection, dialect=replace(DUCKDB, binary="{}"))
 
 
 _DUCK_KINDS = {
