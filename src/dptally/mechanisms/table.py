@@ -1,6 +1,8 @@
 """Written by ``make door`` from the declarations in the files of this package: do not edit."""
 # ruff: noqa: E501
 
+# ruff: noqa: E501
+
 from typing import NamedTuple
 
 

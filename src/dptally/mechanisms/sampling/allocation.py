@@ -11,7 +11,8 @@ from dptally.mechanisms.sampling.sampler import Sampler, Step, refused
 
 __all__ = ["allocation_laws"]
 
-_KNOWN = "Gaussian and Laplace noise and two-valued losses under ADD_REMOVE, Gaussian noise under REPLACE"
+_KNOWN = "Gaussian noise, and for bounded losses (Laplace, randomised response) where a record is used once, under ADD_REMOVE"
+_STEEPEST = 8.0  # losses up to which a lattice of ratios is fine enough
 
 
 def allocation_laws(
@@ -27,7 +28,7 @@ def allocation_laws(
     if adjacency is not ADD_REMOVE:
         raise refused(sampler, step, adjacency, _KNOWN)
     if not isinstance(laws[0], GaussianLaw):
-        raise refused(sampler, step, adjacency, _KNOWN)
+        return _bounded(sampler, step, laws, blocks, adjacency)
     sigma = step.noise
     assert sigma is not None
     shift = 1.0 / sigma
@@ -39,3 +40,18 @@ def allocation_laws(
         parts = tuple((AllocationLaw(shift, size, side), number) for size, number in blocks)
         found.append(AllocationEpochsLaw.of(parts))
     return tuple(found)
+
+
+def _bounded(
+    sampler: Sampler, step: Step, laws: tuple[Law, ...], blocks: tuple[tuple[int, int], ...], adjacency: Adjacency
+) -> tuple[Law, ...]:
+    """Steps of bounded loss, without mass at infinity in either direction; one use in an epoch."""
+    from dptally.laws.sampled.allocation.bounded import BoundedAllocationLaw
+
+    law, reverse = laws[0], laws[-1]
+    bounded = math.isfinite(law.supremum) and math.isfinite(law.infimum) and law.supremum <= _STEEPEST
+    if not bounded or law.infinity_mass or reverse.infinity_mass or len(blocks) > 1 or blocks[0][1] > 1:
+        raise refused(sampler, step, adjacency, _KNOWN)
+    if blocks[0][0] == 1:
+        return laws
+    return tuple(BoundedAllocationLaw(law, blocks[0][0], side) for side in Direction)
