@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from dptally.accounting.decimals import shown_down, shown_up
 from dptally.cli.output import delta_option, emit, json_option, table, title, working
 from dptally.mechanisms import Adjacency
+from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = ["batching"]
 
