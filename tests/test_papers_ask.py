@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import combinations, product
 
 import pytest
@@ -14,7 +15,11 @@ from dptally.accounting import gaussian, group
 from dptally.meaning import outcomes
 from dptally.release import mode_accuracy
 
-mp.dps = 30
+
+@pytest.fixture(autouse=True)
+def _digits() -> Iterator[None]:
+    with mp.workdps(30):
+        yield
 
 
 def test_F85_sampling_without_replacement_by_enumeration() -> None:

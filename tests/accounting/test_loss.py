@@ -7,6 +7,7 @@ integration of sampled Gaussian noise. None of them uses the library.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise, product
 
 import numpy as np
@@ -16,7 +17,11 @@ from mpmath import exp, log, mp, mpf, ncdf, npdf, quad
 import dptally as dp
 from dptally.accounting.loss import Loss
 
-mp.dps = 30
+
+@pytest.fixture(autouse=True)
+def _digits() -> Iterator[None]:
+    with mp.workdps(30):
+        yield
 
 
 def response(p: float) -> list[tuple[mpf, mpf]]:

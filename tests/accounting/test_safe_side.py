@@ -6,6 +6,7 @@ Truths in 40 digits from the closed forms of Mironov 2017, Table II, for the dou
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,7 +16,13 @@ import dptally as dp
 from dptally.accounting import alpha, concentrated, group, renyi
 from dptally.conversions import pure
 
-mp.dps = 40
+
+@pytest.fixture(autouse=True)
+def _digits() -> Iterator[None]:
+    with mp.workdps(40):
+        yield
+
+
 SEEDS = range(40)
 
 

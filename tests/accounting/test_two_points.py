@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mpmath import exp, findroot, log, mp, mpf
 
@@ -14,7 +15,11 @@ from dptally.accounting import renyi, two_points
 from dptally.conversions import edge
 from dptally.conversions.renyi import renyi_to_approx, renyi_to_approx_delta
 
-mp.dps = 30
+
+@pytest.fixture(autouse=True)
+def _digits() -> Iterator[None]:
+    with mp.workdps(30):
+        yield
 
 
 def attained(order: float, epsilon: float, q: mpf) -> mpf:
@@ -64,7 +69,7 @@ def test_some_pair_attains_the_bound(order: float, epsilon: float, at: float) ->
     assert bound <= truth * (1 + mpf("1e-7"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.floats(1.05, 50), st.floats(1e-3, 3), st.floats(-14, -0.05), st.floats(-30, -0.01))
 def test_no_pair_beats_the_bound(order: float, epsilon: float, log_delta: float, log_q: float) -> None:
     delta = math.exp(log_delta)
@@ -74,7 +79,7 @@ def test_no_pair_beats_the_bound(order: float, epsilon: float, log_delta: float,
     assert p - exp(mpf(found)) * q <= delta * (1 + 1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.floats(-3, 3), st.floats(-4, 2), st.floats(-40, -0.01), st.floats(0, 0.3))
 def test_never_above_the_simple_conversion_and_back_again(
     log_t: float, log_e: float, log_d: float, mass: float

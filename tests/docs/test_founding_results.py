@@ -63,14 +63,14 @@ def test_F81_the_derivative_of_section_5_1() -> None:
 
     For pure DP with eps0 = 1 the numeric derivative at 0.3 is -0.254539 (E004-11), here by mpmath and by the library.
     """
-    mp.dps = 30
     e0 = mpf(1)
 
     def transform(e: mpf) -> mpf:
         delta = (exp(e0) - exp(e)) / (1 + exp(e0))
         return findroot(lambda m: ncdf(-e / m + m / 2) - exp(e) * ncdf(-e / m - m / 2) - delta, mpf("1.2"))
 
-    assert float(diff(transform, mpf("0.3"))) == pytest.approx(-0.254539, abs=1e-6)
+    with mp.workdps(30):
+        assert float(diff(transform, mpf("0.3"))) == pytest.approx(-0.254539, abs=1e-6)
     low, high = gdp.transform(dp.PureDP(1.0), 0.2999), gdp.transform(dp.PureDP(1.0), 0.3001)
     assert (high.midpoint - low.midpoint) / 0.0002 == pytest.approx(-0.254539, abs=1e-5)
     assert float(npdf(0)) > 0.39  # the bound of the slope in eps alone is Mills' ratio at 0, sqrt(pi/2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import product
 
 import pytest
@@ -10,7 +11,12 @@ from mpmath import exp, mp, mpf, npdf, quad
 
 import dptally as dp
 
-mp.dps = 15
+
+@pytest.fixture(autouse=True)
+def _digits() -> Iterator[None]:
+    with mp.workdps(15):
+        yield
+
 
 KINDS = [
     dp.Gaussian(5.0),
