@@ -1,4 +1,4 @@
-"""How long the ways of batching take: ``python benchmarks/bench_batching.py``. One run of each, first call, in seconds."""
+"""How long the ways of batching take: ``python benchmarks/bench_batching.py``. One run of each, the first call."""
 
 from __future__ import annotations
 

@@ -93,16 +93,11 @@ def _sums(law: Law, steps: int) -> tuple[_Sum, _Sum]:
     fine = low + 0.5 * h * np.arange(2 * cells + 1)
     below, above = (np.exp(end) for end in law.log_profile(np.log(fine)))
     below[0], above[0], below[-1], above[-1] = (1 - low) * (1 - EPS), (1 - low) * (1 + EPS), 0.0, 0.0
-    # upper: chords of the upper values; where rounding left them short, the masses are scaled
+    # upper: chords of the upper values; where rounding left them short, mass is added at the end
     nodes = above[::2]
-    upper = _masses(_minorant(nodes) / h, True)
-    have = _profile(upper) * h
-    with np.errstate(divide="ignore", invalid="ignore"):
-        short = np.where(have > 0, nodes / have, np.where(nodes > 1e-300, np.inf, 1.0))[:-1]
-    factor = max(1.0, float(short.max())) * (1 + 1e-12)
-    if not factor < 1 + 1e-6:  # the last cells leave the doubles: their mass goes to the end
-        upper[-1] += float(nodes[:-1].max() * 0 + 1e-15)
-        factor = 1 + 1e-9
+    upper = _masses(_minorant(nodes) / h, True) * (1 + 1e-12)
+    short = np.maximum(nodes * (1 + 1e-12) - _profile(upper) * h * (1 - 1e-12), 0.0)[:-1]
+    upper[-1] += float((short / np.arange(cells, 0, -1.0)).max()) / h * (1 + 1e-9)
     # lower: lowered by twice the excess at the middles
     excess = np.maximum(0.5 * (nodes[:-1] + nodes[1:]) - below[1::2], 0.0)
     beside = 2 * np.maximum(np.append(excess, 0.0), np.insert(excess, 0, 0.0))
@@ -112,7 +107,7 @@ def _sums(law: Law, steps: int) -> tuple[_Sum, _Sum]:
     with np.errstate(divide="ignore", invalid="ignore"):
         over = np.where(have > 0, goal / have, 1.0)[:-1]
     shrink = min(1.0, float(over.min()), 1.0 / float(lower.sum())) * (1 - 1e-12)
-    return _convolved(lower * shrink, low, h, steps), _convolved(upper * factor, low, h, steps)
+    return _convolved(lower * shrink, low, h, steps), _convolved(upper, low, h, steps)
 
 
 def _convolved(masses: Floats, low: float, h: float, steps: int) -> _Sum:
