@@ -151,3 +151,36 @@ def test_two_steps_by_quadrature() -> None:
         truth = above(mpf(2 * a)) + 2 * mpf(a) - 2
         low, high, _ = found.log_below(np.array([2 * a]))
         assert float(low[0]) <= float(mp.log(truth)) + 1e-12 <= float(high[0]) + 2e-12
+
+
+def test_bounded_steps_against_exact_sums() -> None:
+    """Randomised response has two ratios, 3 and 1/3: S is binomial."""
+    t = 10
+    plan = dp.Sampled(dp.RandomizedResponse(0.75), dp.BallsInBins(t), epochs=1)
+    remove, add = (composition.parts[0][0] for composition in plan.directions())
+    for epsilon in (-0.4, 0.0, 0.1, 0.6):
+        chances = [math.comb(t, k) * 0.25**k * 0.75 ** (t - k) for k in range(t + 1)]
+        ratios = [(3 * k + (t - k) / 3) / t for k in range(t + 1)]
+        a = math.exp(epsilon)
+        truth = math.fsum(p * max(r - a, 0.0) for p, r in zip(chances, ratios, strict=True))
+        other = math.fsum(p * max(1 - a * r, 0.0) for p, r in zip(chances, ratios, strict=True))
+        for law, value in ((remove, truth), (add, other)):
+            low, high = (float(np.exp(end[0])) for end in law.log_profile(np.array([epsilon])))
+            assert low <= value * (1 + 1e-12)
+            assert value <= high * (1 + 1e-12)
+            assert high - low < 1e-4 * value
+
+
+def test_laplace_steps_by_monte_carlo() -> None:
+    draw = np.random.default_rng(5)
+    t, reach, number, epsilon = 50, 0.5, 100_000, 0.05
+    x = draw.laplace(size=(number, t))
+    x[:, 0] += reach
+    ratio = np.exp(np.abs(x) - np.abs(x - reach)).mean(axis=1)
+    pay = np.maximum(1 - math.exp(epsilon) / ratio, 0.0)
+    mean, error = float(pay.mean()), float(pay.std()) / math.sqrt(number)
+    law = dp.Sampled(dp.Laplace(2.0), dp.BallsInBins(t), epochs=1).directions()[0].parts[0][0]
+    low, high = (float(np.exp(end[0])) for end in law.log_profile(np.array([epsilon])))
+    assert low - 4.5 * error < mean < high + 4.5 * error
+    assert error < 0.05 * mean
+    assert high - low < 1e-4 * high

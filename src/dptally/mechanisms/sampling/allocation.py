@@ -11,7 +11,7 @@ from dptally.mechanisms.sampling.sampler import Sampler, Step, refused
 
 __all__ = ["allocation_laws"]
 
-_KNOWN = "Gaussian noise, and for bounded losses (Laplace, randomised response) where a record is used once, under ADD_REMOVE"
+_KNOWN = "Gaussian noise, and bounded losses (Laplace, randomised response) used once in an epoch, under ADD_REMOVE"
 _STEEPEST = 8.0  # losses up to which a lattice of ratios is fine enough
 
 

@@ -1,9 +1,9 @@
 r"""One epoch of random allocation for steps of bounded loss (Laplace noise, randomised response): a lattice of ratios.
 
-C(y) = E(Y - y)+ is the step's profile at log y. A positive measure on an even grid whose profile is above C everywhere (chords
-of C) or below C everywhere (chords lowered by twice the excess at the middle of a cell, which bounds the excess in it) bounds
-E(S - b)+ of the sum from above or below, because (s - b)+ is convex and increasing (docs/batching.md, "Bounded ratios").
-E(b - S)+ = E(S - b)+ + b - t.
+C(y) = E(Y - y)+ is the step's profile at log y. A positive measure on an even grid whose profile is above C
+everywhere (chords of C) or below C everywhere (chords lowered by twice the excess at the middle of a cell, which bounds
+the excess in it) bounds E(S - b)+ of the sum from above or below, because (s - b)+ is convex and increasing
+(docs/batching.md, "Bounded ratios"). E(b - S)+ = E(S - b)+ + b - t.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class _Sum:
     error: Floats
     beyond: float  # log of a bound of P(S > last node)
     reach: float  # and of E(S - last)+ over it
+    most: float  # the largest S
 
     def bounds(self, b: Floats) -> tuple[Floats, Floats]:
         """(lower, upper) of E(S - b)+; linear between the nodes, and exact left of the first."""
@@ -46,9 +47,12 @@ class _Sum:
         j = np.minimum(at.astype(np.int64), len(self.value) - 2)
         share = at - j
         value = self.value[j] * (1 - share) + self.value[j + 1] * share
-        error = np.maximum(self.error[j], self.error[j + 1]) + 8 * EPS * (value + np.abs(b))
+        error = np.maximum(self.error[j], self.error[j + 1]) + 8 * EPS * value
+        error = np.where(b >= last, 0.0, error)
         left = np.maximum(self.start - b, 0.0)
-        tail = math.exp(self.beyond) * (np.maximum(last - b, 0.0) + self.reach)
+        tail = math.exp(self.beyond) * np.minimum(
+            np.maximum(last - b, 0.0) + self.reach, np.maximum(self.most - b, 0.0)
+        )
         return np.maximum(value + left - error, 0.0), value + left + error + tail
 
 
@@ -89,16 +93,11 @@ def _sums(law: Law, steps: int) -> tuple[_Sum, _Sum]:
     fine = low + 0.5 * h * np.arange(2 * cells + 1)
     below, above = (np.exp(end) for end in law.log_profile(np.log(fine)))
     below[0], above[0], below[-1], above[-1] = (1 - low) * (1 - EPS), (1 - low) * (1 + EPS), 0.0, 0.0
-    # upper: chords of the upper values; where rounding left them short, the masses are scaled
+    # upper: chords of the upper values; where rounding left them short, mass is added at the end
     nodes = above[::2]
-    upper = _masses(_minorant(nodes) / h, True)
-    have = _profile(upper) * h
-    with np.errstate(divide="ignore", invalid="ignore"):
-        short = np.where(have > 0, nodes / have, np.where(nodes > 1e-300, np.inf, 1.0))[:-1]
-    factor = max(1.0, float(short.max())) * (1 + 1e-12)
-    if not factor < 1 + 1e-6:  # the last cells leave the doubles: their mass goes to the end
-        upper[-1] += float(nodes[:-1].max() * 0 + 1e-15)
-        factor = 1 + 1e-9
+    upper = _masses(_minorant(nodes) / h, True) * (1 + 1e-12)
+    short = np.maximum(nodes * (1 + 1e-12) - _profile(upper) * h * (1 - 1e-12), 0.0)[:-1]
+    upper[-1] += float((short / np.arange(cells, 0, -1.0)).max()) / h * (1 + 1e-9)
     # lower: lowered by twice the excess at the middles
     excess = np.maximum(0.5 * (nodes[:-1] + nodes[1:]) - below[1::2], 0.0)
     beside = 2 * np.maximum(np.append(excess, 0.0), np.insert(excess, 0, 0.0))
@@ -108,7 +107,7 @@ def _sums(law: Law, steps: int) -> tuple[_Sum, _Sum]:
     with np.errstate(divide="ignore", invalid="ignore"):
         over = np.where(have > 0, goal / have, 1.0)[:-1]
     shrink = min(1.0, float(over.min()), 1.0 / float(lower.sum())) * (1 - 1e-12)
-    return _convolved(lower * shrink, low, h, steps), _convolved(upper * factor, low, h, steps)
+    return _convolved(lower * shrink, low, h, steps), _convolved(upper, low, h, steps)
 
 
 def _convolved(masses: Floats, low: float, h: float, steps: int) -> _Sum:
@@ -116,19 +115,29 @@ def _convolved(masses: Floats, low: float, h: float, steps: int) -> _Sum:
 
     total = float(masses.sum())
     length = next_fast_len(steps * (len(masses) - 1) + 1, real=True)
-    phi = rfft(masses / total, length)
-    power = phi**steps
-    scale = total**steps
     mean = float(np.dot(masses, np.arange(len(masses)))) / total
     spread = math.sqrt(max(float(np.dot(masses, (np.arange(len(masses)) - mean) ** 2)) / total, 1e-12))
     last = min(steps * (len(masses) - 1), math.ceil(steps * mean + 14 * math.sqrt(steps) * spread) + 8)
-    values = np.maximum(irfft(power, length)[: last + 1], 0.0) * scale  # negative ones are noise
     gamma = EPS * (4 * math.log2(length) + 8)
-    size = np.abs(phi)
-    noise = 2 * gamma * (steps * float((size ** (steps - 1)).mean()) + float((size**steps).mean())) * scale
-    distance = np.arange(last, -1, -1.0)
-    profile = _profile(values) * h
-    error = noise * h * 0.5 * (distance + 1) ** 2 + EPS * (last + 64.0) * profile + 1e-15 * steps * profile
+    index = np.arange(last + 1.0)
+    profile, error = np.zeros(last + 1), np.full(last + 1, np.inf)
+    for pulls in (0.0, 2.0, 4.0, 6.0, 9.0):  # standard deviations: the tilt at which the transform is taken
+        c = pulls / (spread * math.sqrt(steps))
+        tilted = masses * np.exp(c * (np.arange(len(masses)) - mean))
+        size = float(tilted.sum())
+        phi = rfft(tilted / size, length)
+        back = steps * math.log(size) - c * (index - steps * mean)  # log of what undoes the tilt
+        moduli = np.abs(phi)
+        noise = 2 * gamma * (steps * float((moduli ** (steps - 1)).mean()) + float((moduli**steps).mean()))
+        with np.errstate(over="ignore", under="ignore"):
+            undone = np.exp(np.minimum(back, 700.0))
+            values = np.maximum(irfft(phi**steps, length)[: last + 1], 0.0) * undone  # negative ones are noise
+            found = _profile(values) * h
+            wrong = _profile(noise * undone * (1 + 1e-9)) * h
+        slack = EPS * (last + 64.0 + 4 * steps * len(masses) * c) + 1e-15 * steps * (1 + c)
+        wrong = wrong + found * (slack + 4 * EPS * np.abs(back))
+        better = wrong < error
+        profile, error = np.where(better, found, profile), np.where(better, wrong, error)
     # Chernoff beyond the last node
     c = np.geomspace(1e-4, 50.0, 60) / (h * spread * math.sqrt(steps))
     exponent = np.log(masses[masses > 0]) + np.multiply.outer(c * h, np.flatnonzero(masses).astype(np.float64))
@@ -138,7 +147,9 @@ def _convolved(masses: Floats, low: float, h: float, steps: int) -> _Sum:
     best = int(np.argmin(bound))
     whole = last == steps * (len(masses) - 1)
     beyond = -math.inf if whole else float(bound[best])
-    return _Sum(steps * low, h, profile, error, beyond, 1.0 / (math.e * float(c[best])))
+    return _Sum(
+        steps * low, h, profile, error, beyond, 1.0 / (math.e * float(c[best])), steps * (low + h * (len(masses) - 1))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +182,11 @@ class BoundedAllocationLaw(ProfileLaw):
         at = np.clip(loss if self.side is Direction.REMOVE else -loss, -690.0, 690.0)
         b = t * np.exp(at)
         below, above = _sums(self.inner, self.steps)
-        lower, upper = below.bounds(b)[0], above.bounds(b)[1]
+        # b itself is rounded: E(S - b)+ falls with it
+        lower, upper = below.bounds(b * (1 + 4 * EPS))[0], above.bounds(b * (1 - 4 * EPS))[1]
         rest = np.where(at < 0, b - t, 0.0)  # E(b - S)+ = E(S - b)+ + b - t
-        lower = np.maximum(lower + rest * (1 + 4 * EPS) - 4 * EPS * b, 0.0)
-        upper = np.maximum(upper + rest * (1 - 4 * EPS) + 4 * EPS * b, 0.0)
+        lower = np.maximum(lower + rest * (1 + 4 * EPS) - 4 * EPS * np.abs(rest), 0.0)
+        upper = np.maximum(upper + rest * (1 - 4 * EPS) + 4 * EPS * np.abs(rest), 0.0)
         outside = loss >= self.supremum
         factor = (np.ones_like(loss) if self.side is Direction.REMOVE else np.exp(np.clip(loss, -690.0, 690.0))) / t
         return np.where(outside, 0.0, lower * factor), np.where(outside, 0.0, upper * factor)
