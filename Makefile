@@ -87,6 +87,7 @@ $(TOOLS)/others/.ready: pyproject.toml
 # random plans against independent truths: `make soak SOAK='--plans 1000 --seed 7'`
 soak: $(VENV)/.dev
 	$(BIN)/python benchmarks/soak.py $(SOAK)
+	$(BIN)/python benchmarks/soak_exact.py --resume
 	DPTALLY_SOAK=1 $(BIN)/pytest -n 0 -q tests/ledger
 
 # the founding papers reproduced: build/papers/index.html

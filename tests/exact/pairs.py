@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from flint import arb, ctx, fmpq
 
-BITS = 640
+BITS = 2048  # e^-1000 beside 1
 Outcome = tuple[arb, arb]
 Pair = list[Outcome]
 Number = int | float | Fraction
@@ -100,7 +100,7 @@ def sampled_replace(pair: Pair, rate: Number) -> Pair:
     i, j, start = 0, len(ratios) - 1, arb(0)
     for cut in [*cuts, arb(1)]:
         length = cut - start
-        if length > exact(Fraction(1, 2**500)):
+        if length > exact(Fraction(1, 2**1900)):
             out.append((length * (1 - q + q * ratios[i][0]), length * (1 - q + q * ratios[j][0])))
             start = cut
         while i + 1 < len(ratios) and not cut < ends[i + 1]:
@@ -111,5 +111,5 @@ def sampled_replace(pair: Pair, rate: Number) -> Pair:
 
 
 def _key(value: arb) -> int:
-    """The number as an integer in units of 2^-600."""
-    return int((value.mid() * arb(2) ** 600).floor().unique_fmpz())
+    """The number as an integer in units of 2^-2000."""
+    return int((value.mid() * arb(2) ** 2000).floor().unique_fmpz())

@@ -1,4 +1,4 @@
-"""The profile of a finite plan: all its outcomes, listed and added up in balls of 640 bits."""
+"""The profile of a finite plan: all its outcomes, listed and added up in balls of 2048 bits."""
 
 from __future__ import annotations
 

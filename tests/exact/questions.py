@@ -135,8 +135,8 @@ def _replaced(draw: Draw) -> Step:
     if draw.random() < 0.2:
         outer = _rate(draw)
         text, whole = f"PoissonSampled({text}, {outer!r}, REPLACE)", whole * Fraction(outer)
-    if not 1e-100 < whole <= 1:
-        return inside
+    if not 1e-100 < whole <= 1 or any(0 < b < _LEAST for _, b in inside.remove):
+        return inside  # the second: an outcome that is lost beside 1 in as many bits
     pair = pairs.sampled_replace(list(inside.remove), whole)
     mass = inside.infinite[0]
     # at rate 1 an output that one of the two cannot give may meet any other: the balls say how much
@@ -144,6 +144,7 @@ def _replaced(draw: Draw) -> Step:
     return Step(text, tuple(pair), tuple(pairs.mirrored(pair)), (known, known))
 
 
+_LEAST = exact(Fraction(1, 2**1600))
 KINDS = (*PLAIN, _sampled, _sampled, _replaced, _replaced)
 
 

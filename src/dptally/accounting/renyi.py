@@ -86,19 +86,17 @@ def _one_divergence(composition: Composition, orders: Floats) -> Floats:
         with np.errstate(over="ignore"):
             out[middle] = _upper_or_raise(composition, t[middle]) / t[middle] * (1 + 4 * EPS)
     out[np.isinf(t)] = composition.supremum
-    positive: Floats = np.maximum(
-        out, 0.0
-    )  # a divergence is never negative: a tiny negative K is round-off around zero
-    return positive
+    # a divergence is never negative, and that of no order exceeds the largest loss: what rounding adds beyond is cut
+    return np.asarray(np.clip(out, 0.0, max(composition.supremum, 0.0)), dtype=np.float64)
 
 
 def _upper_or_raise(composition: Composition, t: Floats) -> Floats:
     """An upper bound of K; a law that cannot compute it says so itself."""
-    total, size = np.zeros(t.shape), np.zeros(t.shape)
+    total, size, error = np.zeros((3, *t.shape))
     for law, n in composition.parts:
-        part = n * np.asarray(law.log_moment(t), dtype=np.float64)
-        total, size = total + part, size + np.abs(part)
-    return np.asarray(total + MOMENT_TRUST * size, dtype=np.float64)
+        moment, doubt = law.log_moment_and_error(t)
+        total, size, error = total + n * moment, size + np.abs(n * moment), error + n * doubt
+    return np.asarray(total + error * (1 + 16 * EPS) + EPS * (len(composition.parts) + 2) * size, dtype=np.float64)
 
 
 # -- the questions -------------------------------------------------------------------------------------------
