@@ -160,7 +160,7 @@ def test_whole_releases() -> None:
                 hits.setdefault(name, []).append(row[f"{name}_low"] <= true <= row[f"{name}_high"])
     for name, found in hits.items():
         assert sum(found) / len(found) >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / len(found)), name
-        assert name == "x_q50" or sum(found) / len(found) <= 0.999
+        assert name == "x_q50" or not SOAK or sum(found) / len(found) <= 0.995
 
 
 def test_widths_have_power() -> None:
