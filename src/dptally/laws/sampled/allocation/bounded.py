@@ -139,16 +139,22 @@ def _convolved(masses: Floats, low: float, h: float, steps: int) -> _Sum:
         better = wrong < error
         profile, error = np.where(better, found, profile), np.where(better, wrong, error)
     # Chernoff beyond the last node
-    c = np.geomspace(1e-4, 50.0, 60) / (h * spread * math.sqrt(steps))
-    exponent = np.log(masses[masses > 0]) + np.multiply.outer(c * h, np.flatnonzero(masses).astype(np.float64))
+    tilts = np.geomspace(1e-4, 50.0, 60) / (h * spread * math.sqrt(steps))
+    exponent = np.log(masses[masses > 0]) + np.multiply.outer(tilts * h, np.flatnonzero(masses).astype(np.float64))
     top = exponent.max(axis=1)
     moment = steps * (top + np.log(np.exp(exponent - top[:, None]).sum(axis=1)))
-    bound = moment - c * h * last + 1e-9 * (1 + np.abs(moment))
+    bound = moment - tilts * h * last + 1e-9 * (1 + np.abs(moment))
     best = int(np.argmin(bound))
     whole = last == steps * (len(masses) - 1)
     beyond = -math.inf if whole else float(bound[best])
     return _Sum(
-        steps * low, h, profile, error, beyond, 1.0 / (math.e * float(c[best])), steps * (low + h * (len(masses) - 1))
+        steps * low,
+        h,
+        profile,
+        error,
+        beyond,
+        1.0 / (math.e * float(tilts[best])),
+        steps * (low + h * (len(masses) - 1)),
     )
 
 

@@ -193,7 +193,9 @@ class CutEpoch:
         nodes = self.nodes(reach)
         centre = self._centre(nodes, tilt)
         missed = self._log_rule_error(nodes, tilt, reach, centre) + tilt * centre - k
-        return _EpochCharacteristic(self, nodes, tilt, k, error, centre, math.exp(min(missed, 0.0)))
+        if not missed < -5.0:  # the nodes do not carry so far
+            return None
+        return _EpochCharacteristic(self, nodes, tilt, k, error, centre, math.exp(missed))
 
     def log_decay(self, tilt: float, start: Floats) -> Floats:
         del tilt
@@ -211,7 +213,8 @@ class CutEpoch:
             @ ((1 + np.abs(x) / v) * (nodes.doubt + EPS * (len(x) + 60 + 2 * x * x + 2 * np.abs(nodes.log_mass))))
         )
         missed = self._log_left_out_error(nodes)
-        return total + 1.01 * error + missed
+        ends = 4 * float(np.exp(log_d[0]) + np.exp(log_d[-1])) * (1 + max(abs(float(x[0])), abs(float(x[-1]))) / v)
+        return total + 1.01 * error + missed + ends  # beyond both ends |w'| and |w''| only fall, and H <= 1
 
     def _log_left_out_error(self, nodes: _Nodes) -> float:
         _, log_d, x = self._window(nodes)

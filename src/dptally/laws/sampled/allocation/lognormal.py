@@ -77,7 +77,7 @@ class SmallLogNormal:
         angle = np.minimum(_LINES, 8.0 * m)
         a = angle / m
         # log f is convex in c: log f(c cos) <= log f(c) - c (1 - cos) (log f)'(c cos), and by f <= 1 at most -log f(c)
-        log_defect = (0.5 * a - 2 * math.pi / h) * a + math.log(2.2) - np.minimum(k, 0.0)[:, None]
+        log_defect = (0.5 * a - 2 * math.pi / h) * a + math.log(4.4) - np.minimum(k, 0.0)[:, None]
         defect = np.exp(np.minimum(log_defect.min(axis=1), 300.0))
         size = (weights * (x * x + 1)) @ np.ones_like(x) / total
         moved = (weights * np.minimum(np.multiply.outer(tilt, y * (np.abs(m * x) + m * m)), 1e300)).sum(axis=1) / total
