@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan"]
 
+_FEW_STEPS = 12
+_FEW_LAWS, _FEW_VALUES, _FEW_OUTCOMES = 4, 4, 4096  # heuristic: any value is sound
+
 
 class Plan:
     """A composition of laws that have a dominating pair. ``floor``: an answer certainly below it decides nothing."""
@@ -58,6 +61,19 @@ class Plan:
     def cuttable(self) -> bool:
         """Rare large losses can be counted apart."""
         return jumps.applies(self.composition)
+
+    @cached_property
+    def has_few_outcomes(self) -> bool:
+        """Whether a list of all outcomes costs less than contours and lattices: few steps, or few values."""
+        if self.steps <= _FEW_STEPS:
+            return True
+        if len(self.parts) > _FEW_LAWS:
+            return False
+        lists = [(law.listed_atoms(), n) for law, n in self.parts]
+        if any(listed is None or not 0 < len(listed.low) <= _FEW_VALUES for listed, _ in lists):
+            return False
+        values = ((len(listed.low), n) for listed, n in lists if listed is not None)
+        return math.prod(math.comb(n + number - 1, number - 1) for number, n in values) <= _FEW_OUTCOMES
 
     @cached_property
     def enumerated(self) -> Enumerated | None:
@@ -120,7 +136,7 @@ class Plan:
 
         so the positive parts add up at most: delta(0) <= sum of n_j delta_j(0), finite parts only, mass at infinity or
         not. And with p the mass at infinity of all, P' = P / (1 - p) is a distribution whose log-moment is
-        K(t) - (1 + t) log(1 - p); Pinsker's inequality and KL <= K'(t) / t for every t > 0 give
+        K(t) - (1 + t) log(1 - p), at least t times its KL divergence for every t > 0; with Pinsker's inequality
 
             (P - Q)+ <= (P' - Q)+ <= sqrt(KL(P', Q) / 2),   KL <= (K(t) - log(1 - p)) / t - log(1 - p).
         """

@@ -42,7 +42,6 @@ from dptally.numerics.rounding import down, up
 __all__ = ["ROUTES", "in_order"]
 
 _MANY = 16  # different laws
-_FEW_STEPS = 12  # with more, contours and lattices cost less than the list of all outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +121,7 @@ class Enumeration(_EndsOnly):
     sharp = 1e-9
 
     def applies(self, plan: Plan) -> bool:
-        return plan.steps <= _FEW_STEPS and plan.enumerated is not None
+        return plan.has_few_outcomes and plan.enumerated is not None
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
         if plan.enumerated is not None:
