@@ -14,6 +14,7 @@ import dptally as dp
 from dptally.accounting.certified import engine
 from dptally.accounting.certified.contour import smoothed as smoothing
 from dptally.accounting.certified.lattice import bracket as lattice
+from dptally.accounting.certified.routes import SmoothedContour
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction
@@ -22,6 +23,7 @@ from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from dptally.laws.two_point import TwoPointLaw
 from truth import ball, laplace_delta
 from truth.balls import precision
+from walking import profiles_near
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -121,13 +123,17 @@ def test_many_different_responses_agree_with_the_lattice() -> None:
 def test_mass_at_infinity_and_delta() -> None:
     plan = dp.ApproxDP(0.3, 1e-7) + 3 * dp.ApproxDP(0.7, 2e-7)
     box = plan.delta_interval(0.95)
-    assert box.method == "smoothed inversion"
     finite = pure_delta([(0.3, 1), (0.7, 3)], 0.95)
+    (smoothed,) = profiles_near(SmoothedContour(), plan.directions()[0], 0.95)
+    low, high, _ = smoothed.log_delta(0.95)
     with precision(200):
         alive = (1 - ball(1e-7)) * (1 - ball(2e-7)) ** 3
         truth = 1 - alive + alive * finite
         assert bool(ball(box.lower) <= truth)
         assert bool(truth <= ball(box.upper))
+        assert bool(ball(low) <= (alive * finite).log())
+        assert bool((alive * finite).log() <= ball(high))
+        assert high - low < 1e-5
 
 
 def test_where_it_does_not_apply() -> None:

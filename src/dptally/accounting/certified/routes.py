@@ -89,7 +89,7 @@ class OneStep(_EndsOnly):
 class BinomialSum(_EndsOnly):
     name = "binomial sum"
     theorem = "positive terms of a binomial sum; Loader 2000 for the probabilities"
-    sharp = math.inf
+    sharp = 9e-7
 
     def applies(self, plan: Plan) -> bool:
         from dptally.accounting.certified.lattice import binomial
