@@ -14,7 +14,7 @@ from flint import arb
 
 import dptally as dp
 import tables
-from depth import thinned
+from depth import sparse, thinned
 from dptally.accounting.certified.big_jump import plan as jumps
 from dptally.accounting.certified.big_jump.plan import JumpSum
 from dptally.accounting.certified.contour import inversion
@@ -49,7 +49,7 @@ def built(composition: Composition, epsilon: float, bound: float = math.inf) -> 
 
 def test_two_steps_at_several_epsilons() -> None:
     judge = Judge(SHIFT)
-    for sigma, rate, direction, answers in pairs("near"):
+    for sigma, rate, direction, answers in sparse(pairs("near")):
         if direction == "remove":
             composition = tables.sampled_composition(sigma, rate, 2, direction)
             for found in built(composition, answers[0].epsilon, answers[0].upper):
@@ -63,6 +63,7 @@ def test_two_steps_of_the_table() -> None:
     """Every fourth row, at its saddle and off it, with the engine's guess of delta."""
     judge = Judge(SHIFT)
     rows = [row for row in tables.sampled() if row[2] == 2 and row[3] == "remove"][::4]
+    rows = list(sparse(rows))
     for index, (*plan, epsilon, lower, upper) in enumerate(rows):
         for found in built(tables.sampled_composition(*plan), (1.0, 1.04, 0.98)[index % 3] * epsilon):
             low, high, _ = bounds_at(found, epsilon)
@@ -73,6 +74,7 @@ def test_two_steps_of_the_table() -> None:
 def test_many_steps_of_the_table() -> None:
     judge = Judge(SHIFT)
     rows = [row for row in tables.sampled() if row[2] > 2 and row[3] == "remove"][::3]
+    rows = list(sparse(rows))
     for index, (*plan, epsilon, lower, upper) in enumerate(rows):
         for found in built(tables.sampled_composition(*plan), (1.0, 0.98, 1.04)[index % 3] * epsilon):
             low, high, _ = bounds_at(found, epsilon)

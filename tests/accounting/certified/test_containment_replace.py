@@ -12,6 +12,7 @@ import os
 import pytest
 
 import dptally as dp
+from depth import sparse, thinned
 from dptally.accounting.certified import engine
 from dptally.accounting.certified.big_jump import plan as jumps
 from dptally.accounting.certified.contour import inversion
@@ -36,7 +37,7 @@ def rows(kind: str, every: int) -> list[Replaced]:
         sharp = row.answer.upper < (1 + 1e-9) * row.answer.lower
         return "two" if row.steps == 2 else "many" if sharp else "few"
 
-    return [row for row in replaced() if kind_of(row) == kind][:: 1 if SOAK else every]
+    return list(sparse([row for row in replaced() if kind_of(row) == kind][:: 1 if SOAK else every]))
 
 
 def composition_of(row: Replaced) -> Composition:
@@ -65,7 +66,7 @@ def test_contours(kind: str) -> None:
         found = inversion.for_epsilon(composition_of(row), (1.0, 0.9, 1.08)[index % 3] * epsilon)
         if found is not None:
             judge.log_delta(row, *bounds_at(found, epsilon)[:2], (row.answer.lower, row.answer.upper))
-    judge.close(40 if kind == "few" else 400)
+    judge.close(thinned(40 if kind == "few" else 400))
 
 
 @pytest.mark.parametrize(("kind", "every"), [("two", 16), ("few", 4)])
@@ -75,7 +76,7 @@ def test_coarse_lattices(kind: str, every: int) -> None:
     for row in rows(kind, every):
         low, high = lattice.log_delta(composition_of(row), row.answer.epsilon, effort=0.03)
         judge.log_delta(row, low, high, (row.answer.lower, row.answer.upper))
-    judge.close(50 if kind == "two" else 20)
+    judge.close(thinned(50 if kind == "two" else 20))
 
 
 @pytest.mark.parametrize(("kind", "every"), [("two", 12), ("few", 4), ("many", 3)])
@@ -104,4 +105,4 @@ def test_power() -> None:
         for box in wrong if row in judge.counted else ():
             with pytest.raises(AssertionError):
                 Judge(1e-6).delta(row, box.lower, box.upper, (row.answer.lower, row.answer.upper))
-    judge.close(2)
+    judge.close(1)

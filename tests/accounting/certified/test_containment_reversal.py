@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 import tables
-from depth import thinned
+from depth import sparse, thinned
 from dptally.accounting.certified.contour import swapped as reversal
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.solve import epsilon_ends
@@ -43,7 +43,7 @@ def built(composition: Composition, epsilon: float) -> Iterator[reversal.Reverse
 def test_two_steps(direction: str) -> None:
     """From the total variation to a tenth of the losses that are not rare; contours and split sums."""
     judge = Judge(SHIFT)
-    for sigma, rate, side, answers in pairs("zero"):
+    for sigma, rate, side, answers in sparse(pairs("zero")):
         if side == direction:
             for found in built(tables.sampled_composition(sigma, rate, 2, side), answers[0].epsilon):
                 for epsilon, lower, upper in answers:
@@ -55,7 +55,7 @@ def test_two_steps(direction: str) -> None:
 def test_the_table(direction: str) -> None:
     """Any epsilon and any number of steps; far from zero the answers are wide, and sound."""
     judge = Judge(SHIFT)
-    for *plan, epsilon, lower, upper in tables.sampled():
+    for *plan, epsilon, lower, upper in sparse(tables.sampled()):
         if plan[3] == direction:
             for found in built(tables.sampled_composition(*plan), epsilon):
                 judge.log_delta((*plan, epsilon), *bounds_at(found, epsilon)[:2], (lower, upper))
