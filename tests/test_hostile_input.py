@@ -38,9 +38,11 @@ from dptally.mechanisms import (
     PureDP,
     RandomizedResponse,
     RenyiDP,
+    Sampled,
     dpsgd,
     registry,
 )
+from dptally.mechanisms.sampling.sampler import Sampler
 from dptally.numerics import rounding
 from dptally.numerics.normal import (
     gaussian_mu,
@@ -308,6 +310,9 @@ def test_questions(plan, name):
         attempt(f"{plan!r}.{name}", lambda **kw: ask(plan, **kw), arguments, COUNTED)
 
 
+ALLOCATED = ("BallsInBins", "RandomAllocation")  # a question of theirs takes seconds: tests/batching asks them
+
+
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_constructors_and_what_they_answer(name):
     build, good = CONSTRUCTORS[name]
@@ -315,7 +320,15 @@ def test_constructors_and_what_they_answer(name):
         mechanism = attempt(name, build, arguments, COUNTED)
         if mechanism is None or too_vast(name, arguments):
             continue
-        if name == "dpsgd":  # extreme rates and noises cost the engine seconds each: it has its own tests
+        if isinstance(mechanism, Sampler):  # it answers through a mechanism that runs on its batches
+            run = Sampled(Gaussian(2.0), mechanism, **{mechanism.unit: 1})
+            attempt(f"{run!r}.directions", run.directions, {}, COUNTED)
+            if name not in ALLOCATED:
+                delta = attempt(f"{run!r}.delta", run.delta, {"epsilon": 0.5}, COUNTED)
+                assert delta is None or delta <= 1
+                attempt(f"{run!r}.renyi", run.renyi, {"order": 2.0}, COUNTED)
+            continue
+        if name in ("dpsgd", "training"):  # extreme rates and noises cost the engine seconds each: it has its own tests
             attempt(f"{mechanism!r}.renyi", mechanism.renyi, {"order": 2.0}, COUNTED)
             continue
         epsilon = attempt(f"{mechanism!r}.epsilon", mechanism.epsilon, {"delta": 1e-6}, COUNTED)

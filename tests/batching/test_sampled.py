@@ -10,6 +10,8 @@ from click.testing import CliRunner
 from mpmath import mp, mpf, ncdf, npdf, quad
 
 import dptally as dp
+from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import bracket
 from dptally.cli.program import cli
 from dptally.law.adjacency import Direction
 from dptally.laws.mixture.law import MixtureLaw
@@ -204,8 +206,6 @@ def test_fixed_size_kernel() -> None:
 
 
 def test_contour_and_lattice_meet() -> None:
-    from dptally.accounting.certified import inversion, lattice
-
     for plan in (
         40 * dp.MixtureOfGaussians(2.0, (0, 1, 2), (0.7, 0.2, 0.1)),
         dp.Sampled(G, dp.FixedSize(3, 10), steps=40, adjacency=dp.REPLACE),
@@ -214,6 +214,6 @@ def test_contour_and_lattice_meet() -> None:
             found = inversion.for_epsilon(composition, 2.0)
             assert found is not None
             low, high, _ = found.log_delta(2.0)
-            other = lattice.log_delta(composition, 2.0, effort=0.1)
+            other = bracket.log_delta(composition, 2.0, effort=0.1)
             assert max(low, other[0]) <= min(high, other[1])
             assert high - low < 1e-8

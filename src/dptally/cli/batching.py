@@ -46,7 +46,7 @@ def batching(
 
     \b
     Example:
-      dptally batching --noise-multiplier 0.8 --dataset-size 60000 --batch-size 256 --epochs 10 --delta 1e-5
+      dptally batching --noise-multiplier 0.8 --dataset-size 60000 --batch-size 600 --epochs 1 --delta 1e-5
     """
     from dptally.answers.batching import NAMES
     from dptally.answers.batching import batching as compared

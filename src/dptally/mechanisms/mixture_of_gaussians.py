@@ -23,7 +23,7 @@ from dptally.numerics.exact import between
 __all__ = ["MixtureOfGaussians", "binomial_mixture"]
 
 _MOST = 2000  # different sensitivities
-_LARGEST = 1e4  # sensitivity / sigma
+_SMALLEST, _LARGEST = 1e-100, 1e4  # sensitivity / sigma
 
 
 @declared(
@@ -56,9 +56,7 @@ class MixtureOfGaussians(Mechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
         for name in ("sensitivities", "probabilities"):
-            value = getattr(self, name)
-            if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__iter__"):
-                raise InvalidType(name, "a list of numbers", value)
+            object.__setattr__(self, name, _listed(name, getattr(self, name)))
         sizes = tuple(checks.nonnegative("sensitivities", one) for one in self.sensitivities)
         chances = tuple(checks.probability("probabilities", one) for one in self.probabilities)
         if not 1 <= len(sizes) <= _MOST:
@@ -69,6 +67,9 @@ class MixtureOfGaussians(Mechanism):
             raise InvalidArgument("probabilities", "numbers that add up to 1", math.fsum(chances))
         if not max(sizes) / self.sigma <= _LARGEST:
             raise InvalidArgument("sensitivities / sigma", f"at most {_LARGEST}", max(sizes) / self.sigma)
+        least = min((size for size in sizes if size > 0), default=self.sigma)
+        if not least / self.sigma >= _SMALLEST:
+            raise InvalidArgument("sensitivities / sigma", f"0 or at least {_SMALLEST}", least / self.sigma)
         object.__setattr__(self, "sensitivities", sizes)
         object.__setattr__(self, "probabilities", chances)
 
@@ -102,6 +103,15 @@ class MixtureOfGaussians(Mechanism):
             scale = math.nextafter(1.0 / shifts[1], 0.0)
             return tuple(SampledGaussianLaw(math.nextafter(weights[1], 1.0), scale, side) for side in Direction)
         return tuple(MixtureLaw(shifts, weights, side) for side in Direction)
+
+
+def _listed(name: str, value: object) -> tuple[object, ...]:
+    if isinstance(value, (str, bytes, bytearray, dict)):
+        raise InvalidType(name, "a list of numbers", value)
+    try:
+        return tuple(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidType(name, "a list of numbers", value) from None
 
 
 def binomial_mixture(sigma: float, sensitivity: float, rate: float, size: int) -> MixtureOfGaussians:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from fractions import Fraction
 
@@ -62,7 +63,8 @@ def dpsgd(
     if epochs is None:
         number = checks.count("steps", steps)
     else:
-        number = _steps(epochs, Fraction(batch_size, dataset_size) if sized else Fraction(rate))  # type: ignore[arg-type]
+        share = Fraction(operator.index(batch_size), operator.index(dataset_size)) if sized else Fraction(rate)  # type: ignore[arg-type]
+        number = _steps(checks.positive("epochs", epochs), share)
     if noise <= _LITTLE_NOISE and rate >= _LARGE_RATE:
         warnings.warn(
             f"noise_multiplier {noise:g} with sample_rate {rate:g} is hardly private: were the two swapped? "

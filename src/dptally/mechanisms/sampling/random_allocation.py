@@ -12,7 +12,7 @@ from dptally.law.adjacency import Adjacency
 from dptally.laws.gaussian import GaussianLaw
 from dptally.mechanisms.registry import declared
 from dptally.mechanisms.sampling.allocation import allocation_laws
-from dptally.mechanisms.sampling.sampler import Sampler, Step
+from dptally.mechanisms.sampling.sampler import Sampler, Step, epoch_length
 
 __all__ = ["RandomAllocation"]
 
@@ -45,7 +45,7 @@ class RandomAllocation(Sampler):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", checks.count("steps", self.steps, 1))
+        object.__setattr__(self, "steps", epoch_length("steps", self.steps))
         object.__setattr__(self, "times", checks.count("times", self.times, 1))
         if self.times > self.steps:
             raise InvalidArgument("times", f"at most the number of steps {self.steps}", self.times)

@@ -10,6 +10,7 @@ from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.assumption import Assumption, joined
+from dptally.mechanisms.composed import MOST_COPIES
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.registry import declared
 from dptally.mechanisms.sampling.sampler import Sampler, Step
@@ -65,7 +66,8 @@ class Sampled(Mechanism):
         for name in ("steps", "epochs"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, checks.count(name, getattr(self, name)))
-        self._count()
+        if self._count() > MOST_COPIES:
+            raise InvalidArgument("steps, epochs", "at most 2^53", self._count())
 
     def _count(self) -> int:
         """How many units of the sampler were run."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from dptally.errors import Unanswerable
+from dptally import checks
+from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Law
 from dptally.law.adjacency import Adjacency
 from dptally.laws.gaussian import GaussianLaw
@@ -18,7 +19,9 @@ from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.value import Value
 from dptally.numerics.exact import between
 
-__all__ = ["Sampler", "Step", "refused"]
+__all__ = ["Sampler", "Step", "epoch_length", "refused"]
+
+_LONGEST = 10**9  # steps of an epoch that lattices and order statistics are made for
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,14 @@ class Sampler(Value):
     @property
     def steps_per_unit(self) -> int:
         return 1
+
+
+def epoch_length(name: str, value: object) -> int:
+    """A number of steps in one epoch."""
+    steps = checks.count(name, value, 1)
+    if steps > _LONGEST:
+        raise InvalidArgument(name, "at most 10^9", steps)
+    return steps
 
 
 def refused(sampler: Sampler, step: Step, adjacency: Adjacency, known: str) -> Unanswerable:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dptally import checks
 from dptally.law import Law
 from dptally.law.adjacency import ADD_REMOVE, Adjacency, Direction
 from dptally.mechanisms.registry import declared
-from dptally.mechanisms.sampling.sampler import Sampler, Step
+from dptally.mechanisms.sampling.sampler import Sampler, Step, epoch_length
 
 __all__ = ["ShuffledBatches"]
 
@@ -41,7 +40,7 @@ class ShuffledBatches(Sampler):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps_per_epoch", checks.count("steps_per_epoch", self.steps_per_epoch, 1))
+        object.__setattr__(self, "steps_per_epoch", epoch_length("steps_per_epoch", self.steps_per_epoch))
 
     @property
     def steps_per_unit(self) -> int:
