@@ -183,7 +183,7 @@ FUNCTIONS = {
     "outcomes.renyi": (outcomes.renyi, {"order": 2.0, "epsilon": 1.0, "before": 0.1}),
     "outcomes.zcdp": (outcomes.zcdp, {"rho": 0.5, "before": 0.1}),
     "outcomes.gaussian": (outcomes.gaussian, {"mu": 0.5, "before": 0.1}),
-    "outcomes.of_plan": (outcomes.of_plan, {"directions": DIRECTIONS, "before": 0.1}),
+    "outcomes.of_plan": (outcomes.of_plan, {"plan": Gaussian(2.0), "before": 0.1}),
     "outcomes.ratio": (lambda before: outcomes.largest_ratio(DIRECTIONS, before).ratio, {"before": 0.1}),
     "bayes.factor": (bayes.factor, {"epsilon": 1.0}),
     "bayes.moment": (bayes.moment, {"order": 2.0, "epsilon": 1.0}),
