@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from dptally.accounting.decimals import shown_up
 from exhibit import BLUE, GREEN, INK, PURPLE, RED, Exhibit, Paper, figure, label, main, table
 
 import dptally as dp
 from dptally.accounting import alpha, approximate, concentrated, gaussian, renyi
+from dptally.numerics.shown import shown_up
 
 DELTA = 1e-5
 ORDERS = range(2, 301)  # the paper searches the integers from 2 to 300

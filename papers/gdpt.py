@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from dptally.accounting.decimals import shown_up
 from exhibit import BLUE, GREEN, GREY, INK, PURPLE, RED, Exhibit, Paper, figure, label, main, table
 
 import dptally as dp
 from dptally import gdp
 from dptally.accounting import approximate, gaussian, optimal, renyi
 from dptally.conversions.pure import pure_to_approx_mironov
+from dptally.numerics.shown import shown_up
 
 LAPLACE = dp.Laplace(scale=0.5)  # Delta/b = 2
 SGD = gdp.noisy_sgd(2.0, 1.0, 2.0)  # delta = exp(-eps^2)

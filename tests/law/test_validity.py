@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,10 @@ WRONG: dict[str, tuple[Law, str]] = {
     "rho": (wrong(GaussianLaw, closed_rho=lambda self: 0.4)(1.0), "closed_rho"),
     "mu": (wrong(GaussianLaw, gaussian_mu=lambda self: 0.9)(1.0), "gaussian_mu"),
     "table": (wrong(GaussianLaw, moment_table=lambda self, t: GaussianLaw(2.0).moment_table(t))(1.0), "moment_table"),
-    "ball": (wrong(CoinLaw, ball=lambda self, count: GaussianBall(1.0, count))(1.0), r"ball\(1\) has another moment"),
+    "ball": (
+        wrong(CoinLaw, ball=lambda self, count: GaussianBall(Fraction(1), count))(1.0),
+        r"ball\(1\) has another moment",
+    ),
 }
 
 

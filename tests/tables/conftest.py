@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+collect_ignore = ["spark_cluster.py"]  # a script for a Python that has Spark, started by test_tables_spark.py
 sys.path.insert(0, str(HERE))
 
 _spec = importlib.util.spec_from_file_location("ledger_conftest", HERE.parent / "ledger" / "conftest.py")

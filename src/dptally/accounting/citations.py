@@ -41,6 +41,8 @@ class Source:
         """The BibTeX entry type, and the field that holds the venue."""
         if re.search(r"Journal|Transactions|Annals|Monthly|Foundations and Trends", self.venue):
             return "article", "journal"
+        if self.venue == "arXiv preprint":
+            return "misc", "howpublished"
         return ("incollection" if "Springer" in self.venue else "inproceedings"), "booktitle"
 
     def bibtex(self) -> str:
@@ -249,6 +251,56 @@ SOURCES: tuple[Source, ...] = (
         "Three Variants of Differential Privacy: Lossless Conversion and Applications",
         "IEEE Journal on Selected Areas in Information Theory 2(1)",
         "2008.06529",
+    ),
+    Source(
+        "Choquette-Choo et al. 2023",
+        "Christopher A. Choquette-Choo and Arun Ganesh and Thomas Steinke and Abhradeep Thakurta",
+        2023,
+        "Privacy Amplification for Matrix Mechanisms",
+        "arXiv preprint",
+        "2310.15526",
+    ),
+    Source(
+        "Ganesh 2024",
+        "Arun Ganesh",
+        2024,
+        "Tight Group-Level DP Guarantees for DP-SGD with Sampling via Mixture of Gaussians Mechanisms",
+        "arXiv preprint",
+        "2401.10294",
+    ),
+    Source(
+        "Ganesh 2025",
+        "Arun Ganesh",
+        2025,
+        "Tighter Privacy Analysis for Truncated Poisson Sampling",
+        "arXiv preprint",
+        "2508.15089",
+    ),
+    Source(
+        "Chua et al. 2024",
+        "Lynn Chua and Badih Ghazi and Pritish Kamath and Ravi Kumar and Pasin Manurangsi and Amer Sinha "
+        "and Chiyuan Zhang",
+        2024,
+        "How Private are DP-SGD Implementations?",
+        "International Conference on Machine Learning (ICML)",
+        "2403.17673",
+    ),
+    Source(
+        "Chua et al. 2025",
+        "Lynn Chua and Badih Ghazi and Charlie Harrison and Ethan Leeman and Pritish Kamath and Ravi Kumar "
+        "and Pasin Manurangsi and Amer Sinha and Chiyuan Zhang",
+        2025,
+        "Balls-and-Bins Sampling for DP-SGD",
+        "International Conference on Artificial Intelligence and Statistics (AISTATS)",
+        "2412.16802",
+    ),
+    Source(
+        "Feldman, Shenfeld 2025",
+        "Vitaly Feldman and Moshe Shenfeld",
+        2025,
+        "Privacy Amplification by Random Allocation",
+        "Advances in Neural Information Processing Systems (NeurIPS)",
+        "2502.08202",
     ),
     Source(
         "Lorentz 1953",

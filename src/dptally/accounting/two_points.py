@@ -35,12 +35,14 @@ __all__ = ["THEOREM", "epsilon", "log_delta"]
 THEOREM = "Asoodeh et al. 2021: the optimum over all pairs of one order, attained on two points"
 _BISECTIONS = 60
 _LEAST, _MOST = 1e-14, 1e3  # of a log(1/v)
+_VAST_ORDER, _VAST = 1e15, 1e290  # beyond them the search would leave the doubles
 
 
 def epsilon(t: float, log_moment: float, delta: float, mass: float = 0.0) -> float:
     """An upper bound of the epsilon at p + ``delta``, from K(t) <= ``log_moment`` at the order 1 + t; can be negative.
 
-    ``mass`` is an upper bound of p; ``delta`` > 0 is what is left for the finite losses.
+    ``mass`` is an upper bound of p; ``delta`` > 0 is what is left for the finite losses. Infinity (nothing is proved)
+    where numbers are too vast for the search and delta < 1/a.
     """
     log_inverse = -math.log(delta) + 4 * EPS * abs(math.log(delta))
 
@@ -53,7 +55,7 @@ def epsilon(t: float, log_moment: float, delta: float, mass: float = 0.0) -> flo
         size = np.abs(first) + np.abs(log_n) + abs(log_inverse) + math.log1p(t) + np.abs(power) + 1
         return _log_gamma(t, (power + 8 * EPS * size) / t, w)
 
-    value = minimise(found, _LEAST, _MOST, start=(1e-3, 50.0))[1]
+    value = minimise(found, _LEAST, _MOST, start=(1e-3, 50.0))[1] if _searchable(t, log_moment) else math.inf
     if delta < 1 and delta * (1 + t) >= 1 + 4 * EPS:
         alone = up(log_moment / t, 2)
         value = min(value, alone + math.log1p(-delta) + 4 * EPS * (abs(alone) - math.log1p(-delta)))
@@ -61,13 +63,16 @@ def epsilon(t: float, log_moment: float, delta: float, mass: float = 0.0) -> flo
 
 
 def log_delta(t: float, log_moment: float, epsilon: float, mass: float = 0.0) -> float:
-    """An upper bound of log(delta(epsilon) - p), from K(t) <= ``log_moment`` at the order 1 + t."""
+    """An upper bound of log(delta(epsilon) - p), from K(t) <= ``log_moment`` at the order 1 + t.
+
+    Infinity (nothing is proved) where numbers are too vast for the search.
+    """
 
     def found(x: Floats) -> Floats:
         w = x / (1 + t)
         low, high = np.full(w.shape, epsilon), np.full(w.shape, epsilon + math.log1p(1 / t))
         for _ in range(_BISECTIONS):  # the largest u with gamma <= e^epsilon; ``low`` has been asked, or is the ratio 1
-            middle = 0.5 * (low + high)
+            middle = low + 0.5 * (high - low)
             fits = _log_gamma(t, middle, w) <= epsilon
             low, high = np.where(fits, middle, low), np.where(fits, high, middle)
         fits = _log_gamma(t, low, w) <= epsilon
@@ -77,11 +82,17 @@ def log_delta(t: float, log_moment: float, epsilon: float, mass: float = 0.0) ->
         size = np.abs(log_n) + np.abs(log_s) + t * np.abs(low) + math.log1p(t) + 1
         return np.where(fits, log_n - log_s + 16 * EPS * size, np.inf)
 
-    value = minimise(found, _LEAST, _MOST, start=(1e-3, 50.0))[1]
+    searchable = _searchable(t, log_moment) and _searchable(t, epsilon)
+    value = minimise(found, _LEAST, _MOST, start=(1e-3, 50.0))[1] if searchable else math.inf
     gap = epsilon - up(log_moment / t, 2)
     if gap <= -math.log1p(1 / t) * (1 + 4 * EPS) - 4 * EPS * abs(epsilon):
         value = min(value, math.log(-math.expm1(gap)) + 8 * EPS * (1 + abs(epsilon) / -math.expm1(gap)))
     return value
+
+
+def _searchable(t: float, size: float) -> bool:
+    """Whether the products of the search with an exponent of this size, such as t log u, stay within the doubles."""
+    return t <= _VAST_ORDER and (1 + t) * max(1.0, abs(size)) <= _VAST
 
 
 def _log_excess(t: float, log_moment: float, w: Floats, mass: float) -> Floats:

@@ -281,6 +281,7 @@ def _others() -> tuple[Case, ...]:
         _release("propose_test_release", _largest_if_safe, [9] * 3 + [0], [9] * 2 + [0] * 2),
         _release("clip_and_rectify", _rectified_sum, [0, 0], [0, 1]),
         Case("release.poisson_sample", _sampled_sum, [0, 0], [0, 0, 1], claim, _RUNS),
+        Case("release.batches", _sum_of_a_batch, [0, 0], [0, 0, 1], claim, _RUNS),
     )
 
 
@@ -308,6 +309,12 @@ def _rectified_sum(data: list[int]) -> release.Released:
         head_epsilon=800.0,
         mu=3.001,
     )
+
+
+def _sum_of_a_batch(data: list[int]) -> Any:
+    """The first step of an epoch of Poisson batches."""
+    batch = next(iter(release.batches(mechanisms.Poisson(0.5), len(data))))
+    return sum(data[i] for i in batch) + noise.discrete_laplace(_SCALE)
 
 
 def _sampled_sum(data: list[int]) -> Any:

@@ -34,6 +34,7 @@ class DiscreteLaplace(Mechanism):
     Exactly (sensitivity / scale)-DP. With several coordinates ``sensitivity`` is the L1 sensitivity, as for
     :class:`Laplace`.
 
+    >>> import math
     >>> DiscreteLaplace(scale=4, sensitivity=3).renyi(math.inf)
     0.75
     """

@@ -56,9 +56,10 @@ def plot_tradeoff(plan: Mechanism, points: int = 48, mu: float | None = None, ax
 
 
 def _fit(plan: Mechanism) -> float | None:
-    """The mu with the plan's own advantage; None where the plan has no profile or no such mu."""
+    """The mu with the plan's own advantage; None where that is only bounded from above, or there is no such mu."""
     try:
-        found = gdp.transform(plan, 0.0).upper
+        found = gdp.transform(plan, 0.0)
     except Unanswerable:
         return None
-    return found if math.isfinite(found) else None
+    known = math.isfinite(found.upper) and found.upper - found.lower <= 0.01 * found.upper
+    return found.upper if known else None

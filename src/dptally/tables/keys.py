@@ -113,7 +113,7 @@ def optimal_rule(epsilon: float, delta: float) -> Rule:
     """The largest probabilities of keeping a key, rounded down, with all inequalities checked.
 
     >>> [round(float(p), 4) for p in optimal_rule(1.0, 0.1).chances]
-    [0.0, 0.1, 0.3718, 0.7321, 0.9382, 1.0]
+    [0.0, 0.1, 0.3718, 0.8057, 0.9653, 1.0]
     """
     grow = _exp_down(epsilon)
     small = Fraction(delta)

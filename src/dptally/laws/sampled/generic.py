@@ -239,6 +239,6 @@ def _joined(
 ) -> LossNodes:
     log_mass, loss, divergence = (np.concatenate(column) for column in zip(*nodes, strict=True))
     # d log A / dw = share <= 1, and at most |1 - 1/A| (1 + ...) beside it: an ulp of the loss inside, times its size
-    slip = 8 * EPS * (8.0 + longest + np.abs(log_mass))
-    blur = 8 * EPS * (np.abs(loss) + longest * -np.expm1(-np.abs(loss)))
+    slip = 8 * EPS * (8.0 + longest) + 8 * EPS * np.abs(log_mass)
+    blur = 8 * EPS * np.abs(loss) + 8 * EPS * longest * -np.expm1(-np.abs(loss))
     return LossNodes(log_mass, loss, divergence, infinity_mass, reverse_mass, slip, blur)

@@ -5,7 +5,7 @@ With full = P(Bin(n-1, q) >= B) and kept = P(Bin(n, q) > B) B / (n full), for ev
     H_a <= (1 - full) H_a(Poisson pair at rate q) + full H_a(Poisson pair under REPLACE at rate kept, twice the
     contribution)
 
-[Ganesh et al. 2025, arXiv 2508.15089; proof in docs/batching.md]: a mixture of pairs that reveals which case held.
+[Ganesh 2025, arXiv 2508.15089; proof in docs/batching.md]: a mixture of pairs that reveals which case held.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dptally.numerics.exact import between
 
 __all__ = ["TRUNCATED_THEOREM", "least_rate", "overflow", "truncated_poisson_law"]
 
-TRUNCATED_THEOREM = "Ganesh et al. 2025, arXiv 2508.15089; a bounding pair: proof in dptally docs/batching.md"
+TRUNCATED_THEOREM = "Ganesh 2025, arXiv 2508.15089; a bounding pair: proof in dptally docs/batching.md"
 _EXACT = 400  # records up to which the probabilities are exact fractions
 _WIDER = 1e-9  # relative: what the incomplete beta function may be off by
 

@@ -26,7 +26,7 @@ class TruncatedPoisson(Sampler):
     """Each of ``dataset_size`` records joins with probability ``rate``; of more than ``cap`` a uniform ``cap`` are
     kept.
 
-    ADD_REMOVE, Gaussian noise [Ganesh et al. 2025, arXiv 2508.15089; proof in docs/batching.md]: a bounding pair. The
+    ADD_REMOVE, Gaussian noise [Ganesh 2025, arXiv 2508.15089; proof in docs/batching.md]: a bounding pair. The
     upper
     end is certified; the lower end is that of a record among records that contribute nothing.
 

@@ -140,6 +140,8 @@ def point_spread(
     the pair of shares is dominated by a Gaussian of variance pi/8 step^2 (section 7).
     """
     place = (positions - offset) / step
+    if not np.isfinite(place).all():
+        raise OverflowError("a lattice whose ends are further apart than the largest double")
     index = np.rint(place).astype(np.int64)
     gap = np.abs(offset + step * index - positions)
     between = gap > 1e-9 * step
