@@ -217,3 +217,11 @@ def test_contour_and_lattice_meet() -> None:
             other = bracket.log_delta(composition, 2.0, effort=0.1)
             assert max(low, other[0]) <= min(high, other[1])
             assert high - low < 1e-8
+
+
+def test_sums_beyond_the_doubles_are_bounded_and_not_nan() -> None:
+    from dptally.laws.sampled.allocation.gaussian import GaussianSum
+
+    low, high, _ = GaussianSum(0.5, 10).log_above(np.array([np.inf, 1e308]))
+    assert (low <= high).all()
+    assert (high < -1e5).all()

@@ -23,7 +23,7 @@ from dptally.numerics.exact import between
 __all__ = ["MixtureOfGaussians", "binomial_mixture"]
 
 _MOST = 2000  # different sensitivities
-_SMALLEST, _LARGEST = 1e-100, 1e4  # sensitivity / sigma
+_SMALLEST, _LARGEST = 1e-14, 1e4  # sensitivity / sigma: below, the losses are lost in the rounding of 1 + loss
 
 
 @declared(
@@ -69,7 +69,9 @@ class MixtureOfGaussians(Mechanism):
             raise InvalidArgument("sensitivities / sigma", f"at most {_LARGEST}", max(sizes) / self.sigma)
         least = min((size for size in sizes if size > 0), default=self.sigma)
         if not least / self.sigma >= _SMALLEST:
-            raise InvalidArgument("sensitivities / sigma", f"0 or at least {_SMALLEST}", least / self.sigma)
+            raise InvalidArgument(
+                "sensitivities / sigma", f"0 or at least {_SMALLEST}", least / self.sigma, "state a larger bound"
+            )
         object.__setattr__(self, "sensitivities", sizes)
         object.__setattr__(self, "probabilities", chances)
 

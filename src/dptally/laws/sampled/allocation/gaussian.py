@@ -12,6 +12,7 @@ terms are positive; each has its own tilt. Derivations: docs/batching.md, "Sums 
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -32,6 +33,7 @@ __all__ = ["GaussianSum"]
 _ENOUGH = 1e-9  # a relative width that needs no other method
 _MOST_JUMPS = 7
 _RATIO = 1.5  # of the classes of excess
+_VAST = sys.float_info.max
 _DEEPEST = -90.0  # log-profiles below this are bounded, not computed
 
 
@@ -59,7 +61,8 @@ class GaussianSum:
         low, high, rate = self._by_difference(b)
         # Jensen: S/t is an average of ratios
         with np.errstate(divide="ignore"):
-            single = log_gaussian_delta(self.shift, np.log(b / t) - 4 * EPS * (1 + np.abs(np.log(b / t))), mu_ulps=4)[1]
+            share = np.log(np.minimum(b, _VAST) / t)  # the bound falls with b, which may have overflowed
+            single = log_gaussian_delta(self.shift, share - 4 * EPS * (1 + np.abs(share)), mu_ulps=4)[1]
         high = np.minimum(high, single + math.log(t) + 8 * EPS * math.log(t + 1))
         wide = ~(high - low <= _ENOUGH) & (b > t)
         deep = wide & ((high - math.log(t) < _DEEPEST) | (b > 1e12 * t))
