@@ -9,8 +9,8 @@ import os
 from typing import Any
 
 import pytest
-import tables
 
+import tables
 from dptally.accounting.certified import engine
 
 #: family -> every how many rows are asked: some take a second
