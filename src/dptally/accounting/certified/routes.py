@@ -64,7 +64,11 @@ class AtOneEpsilon:
 
 
 class _EndsOnly(Route):
-    """A route that finds ends of epsilon by itself, not through a bounded profile."""
+    """A route that finds ends of epsilon by itself, not through a bounded profile; of delta it may know nothing."""
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        del plan, epsilon
+        return iter(())
 
     def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
         del plan, target
@@ -166,10 +170,6 @@ class TotalVariation(_EndsOnly):
         del plan
         return True
 
-    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        del plan, epsilon
-        return iter(())
-
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
         if plan.log_total_variation() <= target.low:
             yield Ends(0.0, 0.0)
@@ -182,10 +182,6 @@ class NearSupremum(_EndsOnly):
 
     def applies(self, plan: Plan) -> bool:
         return plan.supremum.lower > 0 and plan.supremum.upper < math.inf
-
-    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        del plan, epsilon
-        return iter(())
 
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
         yield Ends(plan.near_the_supremum(target.high), plan.supremum.upper)
@@ -338,10 +334,6 @@ class BasicComposition(_EndsOnly):
     def applies(self, plan: Plan) -> bool:
         del plan
         return True
-
-    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        del plan, epsilon
-        return iter(())
 
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
         alone = [0.0]
