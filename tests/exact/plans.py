@@ -19,7 +19,7 @@ def _scaled(loss: arb) -> int:
 
 
 def _count(atoms: int, copies: int) -> int:
-    return math.comb(copies + atoms - 1, atoms - 1)
+    return math.comb(copies + atoms - 1, atoms - 1) if atoms else 0
 
 
 def outcomes(parts: list[tuple[Pair, int]]) -> int:
@@ -30,6 +30,8 @@ def outcomes(parts: list[tuple[Pair, int]]) -> int:
 def _powers(pair: Pair, copies: int) -> list[tuple[int, arb, arb]]:
     """(loss, P, Q) of every way in which ``copies`` of one pair can fall out with finite losses."""
     finite = [(p, q) for p, q in pair if p != 0 and q != 0]
+    if not finite:
+        return []  # the two laws never meet
     out = [(0, arb(1), arb(1), copies)]
     for number, (p, q) in enumerate(finite):
         loss = _scaled((p / q).log())
@@ -59,10 +61,11 @@ class Profile:
     @classmethod
     def of(cls, parts: list[tuple[Pair, int]], infinite: Fraction | None = None) -> Profile:
         ctx.prec = BITS
-        rows = [(0, arb(1), arb(1))]
+        rows: list[tuple[int, arb, arb]] | None = None
         for pair, copies in parts:
             more = _powers(pair, copies)
-            rows = [(x + y, a * c, b * d) for x, a, b in rows for y, c, d in more] if len(rows) > 1 else more
+            rows = more if rows is None else [(x + y, a * c, b * d) for x, a, b in rows for y, c, d in more]
+        rows = rows or []
         rows.sort(key=lambda row: -row[0])
         p, q = [arb(0)], [arb(0)]
         for _, a, b in rows:
