@@ -13,6 +13,7 @@ from scipy.special import expit, log_ndtr, ndtr
 import dptally as dp
 from dptally.accounting.certified import engine
 from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.lattice import bracket
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction
@@ -206,3 +207,32 @@ def test_mass_at_infinity_in_the_early_exits(plan: dp.Mechanism, delta: float, t
     assert box.lower - 2e-7 <= truth <= box.upper + 2e-7
     if truth > 0:
         assert plan.delta_interval(0.0).lower > delta
+
+
+def test_losses_hundreds_of_nats_apart_are_not_lost_by_underflow() -> None:
+    """e^step and e^-step were multiplied into the sums one after the other: the sums between them underflowed."""
+    plan = 3 * dp.DiscreteLaplace(0.002971633030266373, 2)
+    composition = plan.directions()[0]
+    with mp.workdps(60):
+        scale = mp.mpf(0.002971633030266373)
+        for epsilon in (1500.0, 1800.0, 1900.0, 2000.0, 2018.0):
+            truth = mp.log(-mp.expm1(mp.mpf(epsilon) - 6 / scale))  # all three losses are 2 / scale but for 1e-146
+            low, high = bracket.log_delta(composition, epsilon)
+            assert low <= truth <= high, epsilon
+        box = plan.epsilon_interval(0.9999999999999999)
+        truth = 6 / scale + mp.log(1 - mp.mpf(0.9999999999999999))
+        assert box.lower <= truth * (1 + 1e-12)
+        assert truth * (1 - 1e-12) <= box.upper
+
+
+def test_laws_without_a_finite_loss_fail_no_route() -> None:
+    never = dp.PoissonSampled(dp.ApproxDP(0.014868224295445782, 0.724510333568169), 1.0, dp.REPLACE)
+    box = (4 * dp.DiscreteLaplace(2257192.6228110217, 3) + never + 2 * dp.PureDP(1.0)).delta_interval(5e-324)
+    assert 1 - 1e-15 <= box.lower <= box.upper == 1
+
+
+def test_two_losses_of_one_size_fail_no_route() -> None:
+    plan = 11 * dp.PoissonSampled(dp.PureDP(3.3301118692911445e-13), 1.0567637901262625e-06)
+    for delta in (4.763213197054372e-19, *(10.0**exponent for exponent in range(-30, -15))):
+        box = plan.epsilon_interval(delta)
+        assert 0 <= box.lower <= box.upper <= 4e-18

@@ -218,7 +218,8 @@ def _near(function: Callable[[float], float], high: float) -> float:
     """About where a falling function crosses zero: false position, and bisection where that stalls."""
     low, at_low, at_high = 0.0, max(function(0.0), 1e-300), -50.0
     for i in range(100):
-        middle = low + (high - low) * (at_low / (at_low - at_high) if i % 4 != 3 else 0.5)
+        gap = at_low - at_high
+        middle = low + (high - low) * (at_low / gap if gap > 0 and i % 4 != 3 else 0.5)
         if high - low <= 1e-12 * high or not low < middle < high:
             break
         value = max(function(middle), -50.0)

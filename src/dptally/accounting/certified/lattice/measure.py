@@ -117,12 +117,12 @@ def profile_at_nodes(masses: Floats, step: float, tilt: float) -> Floats:
     """exp(tilt x_i) C(exp(x_i)) of the measure ``masses * exp(-tilt x)`` at its own nodes x_i = step * i.
 
     C_i - C_{i+1} = (e^step - 1) D_i with D_i = sum over j > i of p_j exp(x_i - x_j): two suffix sums, nothing
-    cancels.
+    cancels. The factors e^step - 1 and exp(x_i - x_{i+1}) are multiplied first: one alone may leave the doubles.
     """
     n = len(masses)
     later = np.zeros(n)
-    later[:-1] = suffix_sums(masses, (1 + tilt) * step)[1:] * math.exp(-(1 + tilt) * step)
-    return math.expm1(step) * suffix_sums(later, tilt * step)
+    later[:-1] = suffix_sums(masses, (1 + tilt) * step)[1:] * (-math.expm1(-step) * math.exp(-tilt * step))
+    return suffix_sums(later, tilt * step)
 
 
 def profile_error(n: int, step: float, tilt: float) -> float:
@@ -157,7 +157,7 @@ def point_spread(
     shift += 16 * EPS * step
     blur = math.pi / 8 * step * step if between.any() else 0.0
     met = 2 * int(np.bincount(index).max())  # masses added on one node
-    error = atom_error + EPS * (16 + met + 4 * float(np.max(np.abs(np.log(masses[masses > 0])))))
+    error = atom_error + EPS * (16 + met + 4 * float(np.max(np.abs(np.log(masses[masses > 0])), initial=0.0)))
     return Spread(offset, step, out, shift=shift, mass_error=error, blur=blur)
 
 
