@@ -46,6 +46,22 @@ def test_discrete_gaussian_has_its_exact_probabilities(sigma):
     assert chi_square(draws, lambda x: gaussian_cdf(sigma, x), sigma) > ALPHA
 
 
+@pytest.mark.parametrize("sigma", [F(math.e), F(1234.56789012345), F(10**20 + 1, 10**20)], ids=["e", "large", "near 1"])
+def test_sigmas_of_many_digits_have_their_exact_probabilities(sigma):
+    draws = noise.discrete_gaussian(sigma, size=DRAWS // 2)
+    assert draws.dtype == np.int64
+    assert chi_square(draws, lambda x: gaussian_cdf(sigma, x), sigma) > ALPHA
+
+
+def test_what_the_first_bits_leave_open_is_decided_by_the_others(monkeypatch):
+    monkeypatch.setattr(vector, "_HEAD_BITS", 1)  # every second toss is open
+    sigma = F(math.e)
+    variance = sigma**2
+    draws = vector.gaussian(SYSTEM, variance.numerator, variance.denominator, 20_000)
+    assert chi_square(draws, lambda x: gaussian_cdf(sigma, x), sigma, cells=40) > ALPHA
+    assert chi_square(draws, lambda x: gaussian_cdf(sigma * F(11, 10), x), sigma, cells=40) < ALPHA  # power
+
+
 @pytest.mark.parametrize("scale", [F(10, 3), F(0.3), F(10**25 + 7, 10**24 + 1)], ids=["10/3", "0.3", "wide"])
 def test_the_python_integers_draw_the_same_laplace(scale):
     draws = np.array([scalar.laplace(SYSTEM, scale.numerator, scale.denominator) for _ in range(30_000)])

@@ -122,9 +122,11 @@ def _as_array(values: object) -> NDArray[Any]:
 
 def nearest_steps(steps: Floats) -> NDArray[np.int64]:
     """floor(x + 1/2) for doubles of less than 2^61, exactly."""
-    floor = np.floor(steps)
-    # the difference is rounded monotonically and 1/2 is a double, so the comparison is exact
-    return np.asarray(floor.astype(np.int64) + (steps - floor >= 0.5))
+    # = floor((floor(2 x) + 1) / 2), and doubling is exact
+    out = np.floor(steps + steps).astype(np.int64)
+    out += 1
+    out >>= 1
+    return out
 
 
 def _to_grid_wide(array: NDArray[Any], exponent: int) -> NDArray[Any]:

@@ -149,8 +149,8 @@ def discrete_gaussian(sigma: Exact, size: int, *, _source: ByteSource = ...) -> 
 def discrete_gaussian(sigma: Exact, size: int | None = None, *, _source: ByteSource = SYSTEM) -> int | Integers:
     """Integers with P(x) proportional to exp(-x^2 / (2 sigma^2)), for a rational sigma > 0.
 
-    [Canonne, Kamath, Steinke 2020, Alg. 3]. Sigmas whose square needs more than about 40 bits (most doubles
-    that are not short, and sigmas above about 7000) are drawn in Python integers, some thirty times slower.
+    [Canonne, Kamath, Steinke 2020, Alg. 3]. Any sigma up to 2^53 is drawn in arrays; a square of more than about 40
+    bits (most doubles that are not short, and sigmas above about 7000) takes a few times as long.
 
     >>> discrete_gaussian(10, size=1000).shape
     (1000,)

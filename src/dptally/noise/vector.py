@@ -8,6 +8,7 @@ rare wide elements are finished in Python integers, so a width never changes a d
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ __all__ = ["below", "bernoulli", "bernoulli_exp", "gaussian", "gaussian_fits", "
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Coin = Callable[[NDArray[np.intp]], Flags]  # one toss for each of these elements
 
 BLOCK = 1 << 15  # elements at a time: the working arrays stay in the processor's cache
 WIDEST = (1 << 63) - 1
 _ROOT = math.isqrt(WIDEST)
+_HEAD_BITS = 62  # of a wide fraction, compared in 64-bit integers
 
 
 def _words(source: ByteSource, count: int, dtype: type[np.unsignedinteger[Any]]) -> NDArray[Any]:
@@ -73,20 +76,24 @@ def bernoulli(source: ByteSource, numerators: Integers, denominator: int) -> Fla
     return below(source, denominator, len(numerators)) < numerators
 
 
-def _exp_of_fraction(source: ByteSource, numerators: Integers, denominator: int) -> Flags:
-    """True with probability exp(-numerator / denominator), an exponent in [0, 1]; see the scalar twin."""
-    result = np.zeros(len(numerators), dtype=np.bool_)
-    active = np.arange(len(numerators))
+def _exp_of_fraction(source: ByteSource, count: int, coin: Coin) -> Flags:
+    """True with probability exp(-x), x in [0, 1], where ``coin`` tosses coins of bias x; see the scalar twin."""
+    result = np.zeros(count, dtype=np.bool_)
+    active = np.arange(count)
     k = 1
     while len(active):
         alive = active if k == 1 else active[below(source, k, len(active)) == 0]
-        alive = alive[bernoulli(source, numerators[alive], denominator)]
+        alive = alive[coin(alive)]
         if k % 2 == 1:  # those that stop here are True
             result[active] = True
             result[alive] = False
         active = alive
         k += 1
     return result
+
+
+def _coin(source: ByteSource, numerators: Integers, denominator: int) -> Coin:
+    return lambda at: bernoulli(source, numerators[at], denominator)
 
 
 def _exp_of_one(source: ByteSource, count: int) -> Flags:
@@ -116,7 +123,12 @@ def _runs_of_exp_of_one(source: ByteSource, count: int) -> Integers:
 
 def bernoulli_exp(source: ByteSource, wholes: Integers, rests: Integers, denominator: int) -> Flags:
     """True with probability exp(-(whole + rest / denominator)), elementwise."""
-    result = _exp_of_fraction(source, rests, denominator)
+    return _exp_of_sum(source, wholes, _coin(source, rests, denominator))
+
+
+def _exp_of_sum(source: ByteSource, wholes: Integers, coin: Coin) -> Flags:
+    """True with probability exp(-(whole + x)), elementwise, where ``coin`` tosses coins of bias x."""
+    result = _exp_of_fraction(source, len(wholes), coin)
     active = np.flatnonzero(result & (wholes > 0))
     left = wholes[active]
     while len(active):
@@ -145,7 +157,7 @@ def laplace(source: ByteSource, numerator: int, denominator: int, count: int) ->
 
 def _laplace_attempt(source: ByteSource, numerator: int, denominator: int, count: int) -> NDArray[Any]:
     low = below(source, numerator, count)
-    low = low[_exp_of_fraction(source, low, numerator)]
+    low = low[_exp_of_fraction(source, len(low), _coin(source, low, numerator))]
     high = _runs_of_exp_of_one(source, len(low))
     if (int(high.max(initial=0)) + 1) * numerator <= WIDEST:
         size: NDArray[Any] = _floor_divide(low + numerator * high, denominator)
@@ -169,25 +181,67 @@ def _gaussian_constants(numerator: int, denominator: int) -> tuple[int, int, int
 
 
 def gaussian_fits(numerator: int, denominator: int) -> bool:
-    """Whether this variance is narrow enough for ``gaussian``: draws up to 40 scales stay in 64 bits."""
+    """Whether this variance is narrow enough for ``gaussian``: the Laplace draws behind it stay in 64 bits."""
+    return laplace_fits(_gaussian_constants(numerator, denominator)[0], 1)
+
+
+def _products_fit(numerator: int, denominator: int) -> bool:
+    """Whether squares up to 40 scales stay in 64 bits."""
     scale, step, bottom = _gaussian_constants(numerator, denominator)
     return bottom <= WIDEST and 40 * scale * step + numerator <= _ROOT
 
 
 def gaussian(source: ByteSource, numerator: int, denominator: int, count: int) -> NDArray[Any]:
     """``count`` discrete Gaussian draws of variance numerator / denominator.  [CKS 2020, Alg. 3]"""
-    scale, step, bottom = _gaussian_constants(numerator, denominator)
-    widest = (_ROOT - numerator) // step
+    scale = _gaussian_constants(numerator, denominator)[0]
+    accepts = _accepts_narrow if _products_fit(numerator, denominator) else _accepts_wide
     kept: list[NDArray[Any]] = []
     missing = count
     while missing > 0:
         drawn = laplace(source, scale, 1, min(BLOCK, 2 * missing + 16))
-        narrow = np.abs(drawn) <= widest
-        squares = np.square(np.abs(drawn[narrow].astype(np.int64)) * step - numerator)
-        accepted = np.zeros(len(drawn), dtype=np.bool_)
-        accepted[narrow] = bernoulli_exp(source, squares // bottom, squares % bottom, bottom)
-        for i in np.flatnonzero(~narrow):  # beyond 40 scales: exp(-40) and less
-            accepted[i] = scalar.bernoulli_exp(source, (abs(int(drawn[i])) * step - numerator) ** 2, bottom)
-        kept.append(drawn[accepted][:missing])
+        kept.append(drawn[accepts(source, drawn, numerator, denominator)][:missing])
         missing -= len(kept[-1])
     return np.concatenate(kept) if kept else np.zeros(0, dtype=np.int64)
+
+
+def _accepts_narrow(source: ByteSource, drawn: NDArray[Any], numerator: int, denominator: int) -> Flags:
+    _, step, bottom = _gaussian_constants(numerator, denominator)
+    narrow = np.abs(drawn) <= (_ROOT - numerator) // step
+    squares = np.square(np.abs(drawn[narrow].astype(np.int64)) * step - numerator)
+    accepted = np.zeros(len(drawn), dtype=np.bool_)
+    accepted[narrow] = bernoulli_exp(source, squares // bottom, squares % bottom, bottom)
+    for i in np.flatnonzero(~narrow):  # beyond 40 scales: exp(-40) and less
+        accepted[i] = scalar.bernoulli_exp(source, (abs(int(drawn[i])) * step - numerator) ** 2, bottom)
+    return accepted
+
+
+def _accepts_wide(source: ByteSource, drawn: NDArray[Any], numerator: int, denominator: int) -> Flags:
+    """Each exponent is formed once for each distinct size, in Python integers; the coins are tossed in 64 bits."""
+    _, step, bottom = _gaussian_constants(numerator, denominator)
+    sizes, which = np.unique(np.abs(drawn), return_inverse=True)
+    exponents = [divmod((int(size) * step - numerator) ** 2, bottom) for size in sizes]
+    if exponents[-1][0] > WIDEST or exponents[0][0] > WIDEST:  # they fall, then rise; less likely than exp(-2^30)
+        return np.array([scalar.bernoulli_exp(source, (abs(int(y)) * step - numerator) ** 2, bottom) for y in drawn])
+    wholes = np.array([whole for whole, _ in exponents], dtype=np.int64)
+    return _exp_of_sum(source, wholes[which], _wide_coin(source, [rest for _, rest in exponents], bottom, which))
+
+
+def _wide_coin(source: ByteSource, rests: list[int], denominator: int, which: NDArray[np.intp]) -> Coin:
+    """Coins of bias rest / denominator for fractions of any width.
+
+    A uniform number in [0, 1) lies below the fraction if its first 62 bits lie below the fraction's, and does not if
+    they lie above. If they are the same (once in 2^62 tosses) the remaining bits decide: a coin whose bias is what
+    remains of the fraction.
+    """
+    split = [divmod(rest << _HEAD_BITS, denominator) for rest in rests]
+    heads = np.array([head for head, _ in split], dtype=np.int64)
+
+    def toss(at: NDArray[np.intp]) -> Flags:
+        kinds = which[at]
+        bits = below(source, 1 << _HEAD_BITS, len(at))
+        result = bits < heads[kinds]
+        for i in np.flatnonzero(bits == heads[kinds]):
+            result[i] = scalar.bernoulli(source, split[kinds[i]][1], denominator)
+        return result
+
+    return toss

@@ -89,10 +89,16 @@ def numeric(name: str, data: object, missing: float | Rule = DROP) -> Vector:
     if array.dtype.kind == "f":
         if array.dtype.itemsize > 8:
             raise InvalidType(name, "a column of doubles, singles or integers", array.dtype.name)
-        gaps = np.isnan(array)
-        if gaps.any():
+        if _has_nan(array):
+            gaps = np.isnan(array)
             array = array[~gaps] if missing is DROP else np.where(gaps, np.float64(missing), array)
     return array
+
+
+def _has_nan(array: Vector) -> bool:
+    """Whether there is a NaN: the least of the values is one then."""
+    with np.errstate(all="ignore"):
+        return bool(np.isnan(np.min(array, initial=np.inf)))
 
 
 def _number(value: Any) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dptally.errors import InvalidArgument
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.noise.parameters import Exact
-from dptally.release import column
+from dptally.release import column, tally
 from dptally.release.additive import additive
 from dptally.release.function import Stated, checked_unit, release_function
 from dptally.release.released import ROW, Released
@@ -96,5 +96,12 @@ def mode(
 
 
 def _counts(data: object, categories: Sequence[Hashable], missing: Any) -> NDArray[np.int64]:
-    codes = column.categorical("data", data, categories, column.place_of_missing(categories, missing))
-    return np.bincount(codes[codes >= 0], minlength=len(categories)).astype(np.int64)
+    place = column.place_of_missing(categories, missing)
+    array = column.vector("data", data)
+    counts = tally.occurrences(array, categories)
+    if counts is None:
+        codes = column.categorical("data", array, categories, place)
+        return np.bincount(codes[codes >= 0], minlength=len(categories)).astype(np.int64)
+    if place >= 0:
+        counts[place] += len(array) - int(counts.sum())
+    return counts
