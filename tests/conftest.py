@@ -37,6 +37,13 @@ SLOW = (
     "truth/",
     "typing/",
 )
+#: depth, not breadth: what these run is covered by other tests, and a tracer would only slow them down
+UNTRACED = (
+    "accounting/certified/test_containment",
+    "audit/test_audit_suite.py",
+    "exact/",
+    "truth/",
+)
 #: one file of each of them that is fast, and tells early that something is wrong
 FAST = ("accounting/certified/test_engine.py", "accounting/test_explain.py", "gdp/test_gdp_contract.py")
 
@@ -47,6 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         name = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
         if name.startswith(SLOW) and name not in FAST:
             item.add_marker(pytest.mark.slow)
+        if name.startswith(UNTRACED):
+            item.add_marker(pytest.mark.no_cover)
 
 
 settings.register_profile(

@@ -14,7 +14,7 @@ import tables
 from dptally.accounting.certified import engine
 
 #: family -> every how many rows are asked: some take a second
-EVERY = {"remove": 8, "add": 9, "tiny rate": 5, "replace": 20, "sampled laplace": 15, "laplace": 3, "mix": 3}
+EVERY = {"remove": 8, "add": 9, "tiny rate": 5, "replace": 20, "sampled laplace": 40, "laplace": 3, "mix": 3}
 #: sharp rows of two steps
 EVERY_PAIR = 60
 

@@ -14,7 +14,7 @@ from flint import arb
 
 import dptally as dp
 import tables
-from depth import sparse, thinned
+from depth import SOAK, sparse, thinned
 from dptally.accounting.certified.big_jump import plan as jumps
 from dptally.accounting.certified.big_jump.plan import JumpSum
 from dptally.accounting.certified.contour import inversion
@@ -128,7 +128,7 @@ def beside_responses(sigma: float, rate: float, p: float, count: int, epsilon: f
 def test_one_step_beside_responses() -> None:
     """A law that is cut beside one that is not."""
     draw, judge = random.Random("jumps, responses"), Judge(SHIFT)
-    for _ in range(50):
+    for _ in range(50 if SOAK else 15):
         sigma, rate = log_uniform(draw, 0.3, 2), log_uniform(draw, 1e-4, 0.3)
         p, count = draw.uniform(0.51, 0.9), draw.choice((1, 2, 4))
         plan = dp.PoissonSampled(dp.Gaussian(sigma), rate) + count * dp.RandomizedResponse(p)
@@ -143,7 +143,7 @@ def test_one_step_beside_responses() -> None:
 def test_epsilon() -> None:
     """There and back: the epsilon of a delta that is known to lie between two doubles."""
     judge = Judge(SHIFT)
-    for sigma, rate, direction, answers in pairs("near")[::16]:
+    for sigma, rate, direction, answers in pairs("near")[:: 16 if SOAK else 64]:
         if direction == "add":
             continue
         composition, (epsilon, lower, upper) = tables.sampled_composition(sigma, rate, 2, direction), answers[0]

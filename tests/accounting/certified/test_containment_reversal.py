@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 import tables
-from depth import sparse, thinned
+from depth import SOAK, sparse, thinned
 from dptally.accounting.certified.contour import swapped as reversal
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.solve import epsilon_ends
@@ -48,7 +48,7 @@ def test_two_steps(direction: str) -> None:
             for found in built(tables.sampled_composition(sigma, rate, 2, side), answers[0].epsilon):
                 for epsilon, lower, upper in answers:
                     judge.log_delta((sigma, rate, epsilon), *bounds_at(found, epsilon)[:2], (lower, upper))
-    judge.close(thinned(500))
+    judge.close(thinned(480))
 
 
 @pytest.mark.parametrize("direction", SIDES)
@@ -65,7 +65,7 @@ def test_the_table(direction: str) -> None:
 @pytest.mark.parametrize("direction", SIDES)
 def test_one_step(direction: str) -> None:
     draw, judge = random.Random(f"reversal, one step {direction}"), Judge(SHIFT)
-    for _ in range(60):
+    for _ in range(60 if SOAK else 20):
         sigma, rate = log_uniform(draw, 0.3, 3), log_uniform(draw, 1e-3, 0.99)
         composition = Composition.of([(SampledGaussianLaw(rate, sigma, SIDES[direction]), 1)])
         at = draw.choice((0.0, rate * draw.uniform(0, 0.5)))
@@ -73,7 +73,7 @@ def test_one_step(direction: str) -> None:
             for epsilon in (at, at + 0.02 * rate, at + 0.1 * rate):
                 exact = one_step_delta(sigma, rate, epsilon, direction)
                 judge.log_delta((sigma, rate, epsilon), *bounds_at(found, epsilon)[:2], exact)
-    judge.close(10 if direction == "remove" else 80)
+    judge.close((10 if direction == "remove" else 80) // (1 if SOAK else 4))
 
 
 def test_many_steps_next_to_rate_one() -> None:
@@ -97,7 +97,7 @@ def test_many_steps_next_to_rate_one() -> None:
 
 def test_epsilon() -> None:
     judge = Judge(1e-4)
-    for sigma, rate, side, answers in pairs("zero")[::8]:
+    for sigma, rate, side, answers in pairs("zero")[:: 8 if SOAK else 40]:
         epsilon, lower, upper = answers[-1]
         target = math.log(lower) * (1 + 1e-15), math.log(upper) * (1 - 1e-15)
         composition = tables.sampled_composition(sigma, rate, 2, side)
@@ -120,7 +120,7 @@ class Forgetful:
 def test_power() -> None:
     """Answers that forget a term, and epsilons that are a thousandth off, are refuted."""
     refuted = asked = 0
-    for sigma, rate, side, answers in pairs("zero")[::8]:
+    for sigma, rate, side, answers in pairs("zero")[:: 8 if SOAK else 40]:
         epsilon, *delta = answers[-1]
         for found in built(tables.sampled_composition(sigma, rate, 2, side), epsilon):
             low, high, _ = bounds_at(found, epsilon)
