@@ -208,7 +208,7 @@ def epsilon(composition: Composition, log_delta_target: float) -> tuple[float, f
 
     near = _near(middle, top)
     step = 1e-6 * near
-    slope = max((middle(near - step) - middle(near + step)) / (2 * step), 1e-12)
+    slope = max((middle(near - step) - middle(near + step)) / (2 * step) if step > 0 else 0.0, 1e-12)
     upper = _verified(lambda e: found.log_delta(e)[1] - log_delta_target, near, slope, top)
     lower = -_verified(lambda e: log_delta_target - found.log_delta(-e)[0], -near, slope, 0.0)
     return max(0.0, lower), upper
