@@ -22,7 +22,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -39,13 +39,14 @@ import dptally as dp
 import tables
 import truth
 from dptally.accounting.certified import engine
-from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import chernoff, inversion
 from dptally.accounting.certified.contour import smoothed as smoothing
 from dptally.accounting.certified.lattice import binomial
 from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.routes import ROUTES
+from dptally.accounting.certified.tuning import STANDARD
 from dptally.law import Composition
 from dptally.law.adjacency import Direction
 from dptally.laws.gaussian import GaussianLaw
@@ -242,9 +243,8 @@ def few_coarse(draw: Draw) -> Result:
     """Two steps on a lattice of any coarseness: its certificate holds for every step."""
     *plan, epsilon, lower, upper = draw.choice(sharp_rows(pairs=True))
     composition = tables.sampled_composition(*plan)
-    if hasattr(few_steps, "_WIDTH"):
-        few_steps._WIDTH = log_uniform(draw, 1e-5, 1e-2)
-    found = few_steps.for_epsilon(composition, epsilon, inversion.chernoff_log_delta(composition, epsilon))
+    coarse = replace(STANDARD.deciding, width=log_uniform(draw, 1e-5, 1e-2))
+    found = few_steps.for_epsilon(composition, epsilon, chernoff.chernoff_log_delta(composition, epsilon), coarse)
     return bounded(found and found.log_delta(epsilon)[:2], (lower, upper), f"{plan} at {epsilon!r}")
 
 

@@ -6,7 +6,7 @@ import math
 import pickle
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -125,6 +125,7 @@ class Careless(dp.Mechanism):
     """Somebody else's mechanism with a law class of ours, filled in wrongly."""
 
     mass: float
+    theorem: ClassVar[str] = "Doe 2031, Thm. 3"
 
     def laws(self) -> tuple[Law, ...]:
         return (TwoPointLaw(1.0, 1.0, self.mass, 0.0),)

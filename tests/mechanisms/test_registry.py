@@ -174,13 +174,31 @@ def test_a_theorem_is_stated_by_the_author_and_nobody_else(outside: ModuleType) 
     assert outside.Staircase(0.5).theorems() == (outside.Staircase.theorem,)
     assert outside.Staircase.theorem in str(outside.Staircase(0.5).explain(1e-6))
     assert Coin(0.5).theorems() == ("Warner 1965, Randomized response, Sec. 2",)
-    assert Borrowed(2.0).theorems() == ("stated by the author of Borrowed, without a theorem",)
-    assert Silent().theorems() == ("stated by the author of Silent, without a theorem",)
     assert Citing().theorems() == ("Doe 2031, Thm. 1",)
-    for mechanism in (Borrowed(2.0), Silent(), 3 * Borrowed(2.0) + Silent()):
-        page = mechanism.explain(1e-6)
-        assert all("Gaussian differential privacy" not in theorem for theorem in page.facts.theorems)
-        assert all("Optimal accounting" not in part[2] for part in page.parts)
+    page = (3 * Coin(0.5) + Citing()).explain(1e-6)
+    assert all("Optimal accounting" not in part[2] for part in page.parts)
+
+
+@pytest.mark.parametrize("mechanism", [Borrowed(2.0), Silent(), dp.Gaussian(1.0) + 3 * Silent()])
+def test_a_mechanism_without_a_theorem_is_refused(mechanism: dp.Mechanism) -> None:
+    """Whoever uses a law must say why it dominates: the first question says what to write."""
+    questions = (
+        lambda plan: plan.epsilon(1e-5),
+        lambda plan: plan.theorems(),
+        lambda plan: plan.explain(1e-6),
+        lambda plan: plan.prove(epsilon=0.5),
+        lambda plan: dp.PoissonSampled(plan, 0.1).epsilon(1e-5),
+        lambda plan: dp.compare(plan, 1e-5),
+    )
+    for question in questions:
+        with pytest.raises(dp.InvalidLaw, match="states no theorem: write  theorem: ClassVar"):
+            question(mechanism)
+
+
+def test_a_mechanism_without_a_theorem_is_not_registered() -> None:
+    with pytest.raises(dp.InvalidLaw, match="states no theorem"):
+        dp.register(Borrowed, json="borrowed", example=Borrowed(2.0))
+    assert registry.find_json("borrowed") is None
 
 
 def test_a_sampled_mechanism_cites_the_sampling_and_the_author(outside: ModuleType) -> None:
@@ -282,6 +300,8 @@ class Bare(GaussianLaw):
 
 @dataclass(frozen=True, slots=True)
 class Unlisted(dp.Mechanism):
+    theorem: ClassVar[str] = "Doe 2031, Thm. 2"
+
     def laws(self) -> tuple[Law, ...]:
         return (Bare(1.0),)
 

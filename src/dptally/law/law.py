@@ -202,6 +202,13 @@ class Law(ABC):
         """The law of the same pair in the other direction, both without mass at infinity; None if not known."""
         return None
 
+    def is_reverse_of(self, other: Law) -> bool:
+        """Whether ``other`` is the loss of the same pair with P and Q exchanged, mass at infinity included.
+
+        Stated by the laws, never found out by looking at their moments; False where nothing is stated.
+        """
+        return self.reverse() == other
+
     def spread(self, low: float, step: float, number: int) -> Spread | None:
         """The law spread onto ``number`` points low, low + step, ...; None where no positive formula is at hand."""
         del low, step, number

@@ -92,6 +92,13 @@ class AtomicLaw(Law):
     def has_all_mass(self) -> bool:
         return self.mass_at_infinity == 0 and not self.reverse_mass
 
+    def is_reverse_of(self, other: Law) -> bool:
+        """Where both come from one declared pair."""
+        if self.pair is None or not isinstance(other, AtomicLaw):
+            return False
+        turned = self.pair.turned()
+        return turned is not None and turned == other.pair
+
     @property
     def mean(self) -> float:
         return self._nodes().mean if self.points else 0.0

@@ -141,6 +141,10 @@ class DiscreteGaussianLaw(Law):
     def has_all_mass(self) -> bool:
         return True
 
+    def is_reverse_of(self, other: Law) -> bool:
+        """The same in both directions."""
+        return self == other
+
     @property
     def mean(self) -> float:
         return 0.5 * (self.shift / self.sigma) ** 2

@@ -107,6 +107,10 @@ class DiscreteLaplaceLaw(Law):
     def has_all_mass(self) -> bool:
         return True
 
+    def is_reverse_of(self, other: Law) -> bool:
+        """The same in both directions."""
+        return self == other
+
     @property
     def mean(self) -> float:
         """s x - x/sinh(x) (1 - e^{-s x}) = (s x - 1 + e^{-s x}) + (1 - x/sinh(x)) (1 - e^{-s x})."""

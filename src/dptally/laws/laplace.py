@@ -146,6 +146,10 @@ class LaplaceLaw(Law):
     def has_all_mass(self) -> bool:
         return True
 
+    def is_reverse_of(self, other: Law) -> bool:
+        """The same in both directions."""
+        return self == other
+
     @property
     def mean(self) -> float:
         """r + exp(-r) - 1."""

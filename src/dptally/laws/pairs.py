@@ -61,6 +61,9 @@ class Pair(Protocol):
     def size(self) -> int:
         """About how many outcomes there are."""
 
+    def turned(self) -> Pair | None:
+        """The pair with P and Q exchanged; None where it is not declared."""
+
     def outcomes(self) -> Outcomes | None:
         """All outcomes; None where a loss is beyond what sixty digits are good for (1e17)."""
 
@@ -75,6 +78,10 @@ class Guarantee:
     @property
     def size(self) -> int:
         return 2
+
+    def turned(self) -> Guarantee:
+        """The same in both directions."""
+        return self
 
     def outcomes(self) -> Outcomes | None:
         if self.epsilon > LARGEST:
@@ -100,6 +107,10 @@ class Response:
     def size(self) -> int:
         return 3
 
+    def turned(self) -> Response:
+        """The same in both directions."""
+        return self
+
     def outcomes(self) -> Outcomes | None:
         lie = (1 - self.p) / (self.categories - 1)
         likely, unlikely = max(self.p, lie), min(self.p, lie)
@@ -122,6 +133,10 @@ class Geometric:
     @property
     def size(self) -> int:
         return self.shift + 1
+
+    def turned(self) -> Geometric:
+        """The same in both directions."""
+        return self
 
     def outcomes(self) -> Outcomes | None:
         if self.step * self.shift > LARGEST:
@@ -152,6 +167,9 @@ class Stated:
     def size(self) -> int:
         return len(self.atoms)
 
+    def turned(self) -> None:
+        """Not stated."""
+
     def outcomes(self) -> Outcomes | None:
         if any(abs(loss) > LARGEST for loss, _ in self.atoms):
             return None
@@ -176,6 +194,10 @@ class Envelope:
     @property
     def size(self) -> int:
         return 2 * len(self.points)
+
+    def turned(self) -> Envelope:
+        """The same in both directions."""
+        return self
 
     def outcomes(self) -> Outcomes | None:
         """Masses p at the knots: y times the change of the slope in y.

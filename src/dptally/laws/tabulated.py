@@ -52,6 +52,10 @@ class ProfileLaw(Law):
     def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
         return self.table.log_moment_and_error(t)
 
+    def is_reverse_of(self, other: Law) -> bool:
+        """The same in both directions."""
+        return self == other
+
     @property
     def has_all_mass(self) -> bool:
         return self.table.has_all_mass

@@ -129,6 +129,10 @@ class TwoPointLaw(Law):
     def has_all_mass(self) -> bool:
         return self.infinity_mass == 0
 
+    def is_reverse_of(self, other: Law) -> bool:
+        """The same in both directions."""
+        return self == other
+
     @property
     def mean(self) -> float:
         return self.mass * self.loss * -math.expm1(-self.loss)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from dptally import checks
 from dptally.accounting import certified, group, renyi, tradeoff
 from dptally.checks import Floats
-from dptally.errors import InvalidArgument
+from dptally.errors import InvalidArgument, InvalidLaw
 from dptally.interval import Interval, IntervalArray
 from dptally.law import Composition, Law
 from dptally.law.validity import ensure_valid
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from dptally.mechanisms.composed import Composed
 
 __all__ = ["Mechanism"]
+
+_UNSTATED = (
+    'its author states no theorem: write  theorem: ClassVar[str] = "Author year, Thm. number"  in the class of the '
+    "mechanism (or of its law), for what says that its laws dominate it"
+)
 
 
 #: names of other libraries, and what is written here instead
@@ -118,15 +123,16 @@ class Mechanism(Value):
         """What says that the laws dominate the mechanism; for one from outside, only what its author states.
 
         A law class of ours is a formula there: who uses it proves that it applies, so its own theorem is not cited.
+        One from outside that states none is refused with what to write.
         """
         if type(self).theorem:
             return (type(self).theorem,)
         own = shipped(type(self))
         stated = dict.fromkeys(law.theorem for law in self.laws() if own or _authored(law))
-        return tuple(theorem for theorem in stated if theorem) or (() if own else (self._unstated(),))
-
-    def _unstated(self) -> str:
-        return f"stated by the author of {type(self).__name__}, without a theorem"
+        found = tuple(theorem for theorem in stated if theorem)
+        if not (found or own):
+            raise InvalidLaw(type(self).__name__, (_UNSTATED,))
+        return found
 
     def unsampled(self) -> Mechanism:
         """The same without sampling, which reveals at least as much; itself where nothing is sampled."""
@@ -331,6 +337,7 @@ def _laws(mechanism: Mechanism) -> tuple[Law, ...]:
     if not shipped(type(mechanism)):
         for law in laws:
             ensure_valid(law)
+        mechanism.theorems()  # refused where its author states none
     return laws
 
 

@@ -9,6 +9,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -18,12 +19,13 @@ import dptally as dp
 import tables
 from depth import sparse, thinned
 from dptally.accounting.certified import engine
-from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import chernoff, inversion
 from dptally.accounting.certified.lattice import binomial
 from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.routes import ROUTES
+from dptally.accounting.certified.tuning import STANDARD
 from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.law.adjacency import Direction
@@ -281,9 +283,9 @@ def test_every_route_on_few_steps(family: str) -> None:
     assert informative >= 0.7 * answers
 
 
-def test_few_steps_on_coarse_lattices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_steps_on_coarse_lattices() -> None:
     """The certificate holds for any step of the lattice: a coarse one is wide, quick, and as easily wrong."""
-    monkeypatch.setattr(few_steps, "_WIDTH", 3e-4, raising=False)
+    coarse = replace(STANDARD.deciding, width=3e-4)
     asked = 0
     rows = [row for row in tables.sampled() if row[2] == 2][::2] + [
         (part["sigma"], part["rate"], part["count"], row["direction"], row["epsilon"], row["lower"], row["upper"])
@@ -293,8 +295,8 @@ def test_few_steps_on_coarse_lattices(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     for *plan, epsilon, lower, upper in sparse(rows, every=4):
         composition = tables.sampled_composition(*plan)
-        bound = inversion.chernoff_log_delta(composition, epsilon)
-        found = few_steps.for_epsilon(composition, epsilon, bound)
+        bound = chernoff.chernoff_log_delta(composition, epsilon)
+        found = few_steps.for_epsilon(composition, epsilon, bound, coarse)
         if found is not None:
             low, high, _ = found.log_delta(epsilon)
             assert tables.log_outside(low, high, (lower, upper)) <= 0, (plan, epsilon, low, high)

@@ -17,7 +17,7 @@ import tables
 from depth import SOAK, sparse, thinned
 from dptally.accounting.certified.big_jump import plan as jumps
 from dptally.accounting.certified.big_jump.plan import JumpSum
-from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import chernoff
 from dptally.accounting.certified.route import bounds_at
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
@@ -43,7 +43,7 @@ def built(composition: Composition, epsilon: float, bound: float = math.inf) -> 
     Where Chernoff's exceeds delta by far, terms that matter are taken for negligible: sound, but wide.
     """
     assert jumps.applies(composition)
-    guess = inversion.chernoff_log_delta(composition, epsilon) if bound > 1 else math.log(bound)
+    guess = chernoff.chernoff_log_delta(composition, epsilon) if bound > 1 else math.log(bound)
     return list(until_overflow(jumps.for_epsilon(composition, epsilon, guess)))
 
 
@@ -148,7 +148,7 @@ def test_epsilon() -> None:
             continue
         composition, (epsilon, lower, upper) = tables.sampled_composition(sigma, rate, 2, direction), answers[0]
         target = math.log(lower) * (1 + 1e-15), math.log(upper) * (1 - 1e-15)
-        guess = inversion.chernoff_epsilon(composition, target[0])
+        guess = chernoff.chernoff_epsilon(composition, target[0])
         for found in until_overflow(jumps.for_delta(composition, target[0], guess)):
             judge.epsilon((sigma, rate, epsilon), *epsilon_ends(found, target), epsilon)
     judge.close(thinned(20))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -16,11 +17,12 @@ from flint import arb
 import dptally as dp
 import tables
 from depth import thinned
-from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import chernoff
 from dptally.accounting.certified.lattice import binomial
 from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.route import bounds_at
+from dptally.accounting.certified.tuning import STANDARD
 from dptally.law import Composition
 from truth import approx_delta, laplace_delta, randomized_response_delta
 from truth.discrete import discrete_gaussian_delta
@@ -34,29 +36,28 @@ pytestmark = pytest.mark.usefixtures("quiet")
 # -- the lattice of deciding losses ----------------------------------------------------------------------------------
 
 
-def few(composition: Composition, epsilon: float) -> few_steps.FewSteps | None:
+def few(composition: Composition, epsilon: float, width: float) -> few_steps.FewSteps | None:
     assert few_steps.applies(composition)
-    return few_steps.for_epsilon(composition, epsilon, inversion.chernoff_log_delta(composition, epsilon))
+    bound = chernoff.chernoff_log_delta(composition, epsilon)
+    return few_steps.for_epsilon(composition, epsilon, bound, replace(STANDARD.deciding, width=width))
 
 
 @pytest.mark.parametrize("width", [3e-4, 1e-5])
-def test_few_steps_at_several_epsilons(width: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(few_steps, "_WIDTH", width)
+def test_few_steps_at_several_epsilons(width: float) -> None:
     judge, first = Judge(40 * width), int(width < 1e-4)
     for sigma, rate, direction, answers in pairs("near")[first::2] + pairs("zero")[first::4]:
-        found = few(tables.sampled_composition(sigma, rate, 2, direction), answers[0].epsilon)
+        found = few(tables.sampled_composition(sigma, rate, 2, direction), answers[0].epsilon, width)
         for epsilon, lower, upper in answers if found is not None else ():
             assert found is not None
             judge.log_delta((sigma, rate, direction, epsilon), *bounds_at(found, epsilon)[:2], (lower, upper))
     judge.close(thinned(1000))
 
 
-def test_power_of_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_power_of_few_steps() -> None:
     """Without the lower end's price the spread alone is refuted: it is an upper bound only."""
-    monkeypatch.setattr(few_steps, "_WIDTH", 3e-4)
     refuted = 0
     for sigma, rate, direction, answers in pairs("near")[:60]:
-        found = few(tables.sampled_composition(sigma, rate, 2, direction), answers[0].epsilon)
+        found = few(tables.sampled_composition(sigma, rate, 2, direction), answers[0].epsilon, 3e-4)
         if found is not None:
             high = bounds_at(found, answers[0].epsilon)[1]
             try:

@@ -10,10 +10,10 @@ import pytest
 import dptally as dp
 from dptally.accounting.certified import engine
 from dptally.accounting.certified.bounds import Contradiction, LogTarget, intersection
-from dptally.accounting.certified.engine import walk_epsilon
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.route import RouteFailed, Visit
 from dptally.accounting.certified.routes import ROUTES, Contour
+from dptally.accounting.certified.walk import walk_epsilon
 from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.law.adjacency import Direction

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import chernoff
 from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
@@ -41,7 +41,7 @@ def test_two_steps_delta(side: str) -> None:
         top = 2 * law.supremum
         epsilon = top * draw.uniform(0.05, 0.6) if side == "add" else math.exp(draw.uniform(math.log(0.1 * rate), 2.0))
         composition = Composition.of([(law, 2)])
-        found = few_steps.for_epsilon(composition, epsilon, inversion.chernoff_log_delta(composition, epsilon))
+        found = few_steps.for_epsilon(composition, epsilon, chernoff.chernoff_log_delta(composition, epsilon))
         if found is None:
             continue
         if found.estimate(epsilon) < (-60 if side == "remove" else -18):  # the quadrature in balls takes long
@@ -61,7 +61,7 @@ def test_epsilon_zero_and_next_to_it(side: str) -> None:
         sigma = draw.uniform(0.5, 2.0)
         composition = Composition.of([(SampledGaussianLaw(rate, sigma, SIDES[side]), 2)])
         for epsilon in (0.0, 1e-6 * rate, 1e-2 * rate):
-            found = few_steps.for_epsilon(composition, epsilon, inversion.chernoff_log_delta(composition, epsilon))
+            found = few_steps.for_epsilon(composition, epsilon, chernoff.chernoff_log_delta(composition, epsilon))
             assert found is not None
             low, high, _ = found.log_delta(epsilon)
             assert contains(low, high, two_step_delta(sigma, rate, epsilon, side, 12)), (sigma, rate, epsilon)
@@ -75,7 +75,7 @@ def test_two_steps_epsilon() -> None:
         sigma, rate, delta = draw.uniform(0.5, 3.0), 10 ** draw.uniform(-3, -0.2), 10 ** draw.uniform(-15, -4)
         composition = Composition.of([(SampledGaussianLaw(rate, sigma, SIDES[side]), 2)])
         target = (math.log(delta) - 1e-12, math.log(delta) + 1e-12)
-        guess = min(inversion.chernoff_epsilon(composition, target[0]), composition.supremum)
+        guess = min(chernoff.chernoff_epsilon(composition, target[0]), composition.supremum)
         found = few_steps.for_delta(composition, target[0], guess)
         if found is None:
             continue
@@ -197,7 +197,7 @@ def test_where_it_does_not_apply() -> None:
 
 def test_outside_its_range_the_bounds_are_trivial() -> None:
     composition = Composition.of([(SampledGaussianLaw(0.01, 1.0, Direction.REMOVE), 3)])
-    found = few_steps.for_epsilon(composition, 1.0, inversion.chernoff_log_delta(composition, 1.0))
+    found = few_steps.for_epsilon(composition, 1.0, chernoff.chernoff_log_delta(composition, 1.0))
     assert found is not None
     assert found.log_delta(found.most * 1.01)[:2] == (-math.inf, 0.0)
     assert found.log_delta(found.least * 0.99)[:2] == (-math.inf, 0.0)

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from flint import acb, arb
 
-from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import chernoff, inversion
+from dptally.accounting.certified.contour.curve import curve
+from dptally.accounting.certified.contour.tables import tabulate_at
 from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
@@ -118,7 +120,7 @@ def draws(seed: int, number: int) -> list[tuple[float, float, int, float]]:
 
 
 def chosen_epsilon(composition: Composition, deviations: float) -> float:
-    table = inversion.tabulate_at(composition.parts, np.array([1e-3]))
+    table = tabulate_at(composition.parts, np.array([1e-3]))
     return float(table.first[0] + deviations * math.sqrt(max(table.second[0], 1e-12)))
 
 
@@ -318,7 +320,7 @@ def test_curve_answers_contain_the_closed_form() -> None:
     counts = [10, 11, 12, 50, 51, 400]
     delta = 1e-7
     target = math.log(delta)
-    answers = inversion.curve(gaussians(0.01, 1), counts, (target - 1e-14, target + 1e-14))
+    answers = curve(gaussians(0.01, 1), counts, (target - 1e-14, target + 1e-14))
     assert sorted(answers) == counts
     for count, (low, high) in answers.items():
         assert holds_epsilon(low, high, delta, lambda e, c=count: gaussian_delta((ball(0.01) * c).sqrt(), e))
@@ -329,16 +331,16 @@ def test_chernoff_bounds_lie_above() -> None:
     for _ in range(60):
         variance, count, delta = 10 ** draw.uniform(-4, -1), draw.choice((2, 50)), 10 ** draw.uniform(-60, -1)
         composition = gaussians(variance, count)
-        epsilon = inversion.chernoff_epsilon(composition, math.log(delta))
+        epsilon = chernoff.chernoff_epsilon(composition, math.log(delta))
         with precision(250):
             mu = (ball(variance) * count).sqrt()
             assert bool(gaussian_delta(mu, epsilon) <= ball(delta))
             point = draw.uniform(0, 3)
-            assert bool(gaussian_delta(mu, point) <= ball(inversion.chernoff_log_delta(composition, point)).exp())
+            assert bool(gaussian_delta(mu, point) <= ball(chernoff.chernoff_log_delta(composition, point)).exp())
 
 
 def test_too_little_noise_for_a_table_is_left_to_others() -> None:
     composition = sampled(0.02, 0.01, "remove", 3)
     assert inversion.for_delta(composition, math.log(1e-5)) is None
-    assert inversion.chernoff_epsilon(composition, math.log(1e-5)) == math.inf
-    assert inversion.chernoff_log_delta(composition, 1.0) == 0.0
+    assert chernoff.chernoff_epsilon(composition, math.log(1e-5)) == math.inf
+    assert chernoff.chernoff_log_delta(composition, 1.0) == 0.0

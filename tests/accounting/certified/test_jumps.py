@@ -14,7 +14,7 @@ from dptally.accounting.certified import closed
 from dptally.accounting.certified.big_jump import contour as jump_term
 from dptally.accounting.certified.big_jump import decisive as jump_far
 from dptally.accounting.certified.big_jump import plan as jumps
-from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import chernoff, inversion
 from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.solve import epsilon_ends
@@ -47,13 +47,13 @@ def test_delta_of_many_steps() -> None:
     for _ in range(16):
         sigma, rate, count = draw.uniform(1.0, 2.5), draw.uniform(0.03, 0.15), round(draw.uniform(60, 400))
         composition = sampled(sigma, rate, count)
-        epsilon = 0.9 * inversion.chernoff_epsilon(composition, -draw.uniform(5, 45))
+        epsilon = 0.9 * chernoff.chernoff_epsilon(composition, -draw.uniform(5, 45))
         try:
             truth = sampled_gaussian_delta(sigma, rate, count, epsilon, "remove", 14)
         except ArithmeticError:  # the balls would take too long
             continue
         for built in (epsilon, 1.1 * epsilon, 0.95 * epsilon):
-            bound = inversion.chernoff_log_delta(composition, built)
+            bound = chernoff.chernoff_log_delta(composition, built)
             for found in jumps.for_epsilon(composition, built, bound):
                 low, high, _ = found.log_delta(epsilon)
                 assert contains(low, high, truth), (sigma, rate, count, epsilon, built)
@@ -68,7 +68,7 @@ def test_two_steps_with_rare_large_losses() -> None:
         sigma, rate = draw.uniform(0.4, 3.0), 10 ** draw.uniform(-4.5, -1)
         composition = sampled(sigma, rate, 2)
         log_delta = -draw.uniform(12, 60)
-        guess = inversion.chernoff_epsilon(composition, log_delta)
+        guess = chernoff.chernoff_epsilon(composition, log_delta)
         found = list(jumps.for_delta(composition, log_delta, guess))
         assert found, (sigma, rate, log_delta)
         low, high = epsilon_ends(found[-1], (log_delta, log_delta))
@@ -85,7 +85,7 @@ def test_epsilon_of_many_steps() -> None:
     sigma, rate, count, delta = 1.0, 0.02, 200, 1e-9
     composition = sampled(sigma, rate, count)
     target = (math.log(delta) - 1e-13, math.log(delta) + 1e-13)
-    guess = inversion.chernoff_epsilon(composition, target[0])
+    guess = chernoff.chernoff_epsilon(composition, target[0])
     answered = 0
     for found in jumps.for_delta(composition, target[0], guess):
         low, high = epsilon_ends(found, target)
@@ -106,11 +106,11 @@ def test_routes_overlap_where_no_truth_is_at_hand() -> None:
         count = round(10 ** draw.uniform(0.5, 2.4))
         composition = sampled(sigma, rate, count)
         log_delta = -draw.uniform(12, 138)
-        guess = inversion.chernoff_epsilon(composition, log_delta)
+        guess = chernoff.chernoff_epsilon(composition, log_delta)
         if guess == 0:
             continue
         epsilon = 0.8 * guess
-        log_bound = inversion.chernoff_log_delta(composition, epsilon)
+        log_bound = chernoff.chernoff_log_delta(composition, epsilon)
         boxes = [(-math.inf, 0.0)]
         with np.errstate(all="ignore"):  # as in the engine: tilts out of reach are infinite
             for found in jumps.for_epsilon(composition, epsilon, log_bound):
@@ -170,8 +170,8 @@ def test_jumps_far_heavier_than_the_rest(
     composition = sampled(sigma, rate, count)
     truth = sampled_gaussian_delta(sigma, rate, count, epsilon, "remove", 12)
     with np.errstate(all="ignore"):
-        built = list(jumps.for_delta(composition, log_delta, inversion.chernoff_epsilon(composition, log_delta)))
-        built += jumps.for_epsilon(composition, epsilon, inversion.chernoff_log_delta(composition, epsilon))
+        built = list(jumps.for_delta(composition, log_delta, chernoff.chernoff_epsilon(composition, log_delta)))
+        built += jumps.for_epsilon(composition, epsilon, chernoff.chernoff_log_delta(composition, epsilon))
         for found in built:
             low, high, _ = found.log_delta(epsilon)
             assert contains(low, high, truth)
@@ -183,7 +183,7 @@ def test_beside_a_law_with_infinite_losses() -> None:
     composition = Composition.of(laws)
     for epsilon in (1.0, 3.0):
         with np.errstate(all="ignore"):
-            bound = inversion.chernoff_log_delta(composition, epsilon)
+            bound = chernoff.chernoff_log_delta(composition, epsilon)
             boxes = [found.log_delta(epsilon)[:2] for found in jumps.for_epsilon(composition, epsilon, bound)]
         assert boxes
         boxes.append(lattice.log_delta(composition, epsilon))
@@ -207,7 +207,7 @@ def test_several_laws_are_cut_together() -> None:
         ]
         composition = Composition.of([(law, draw.randint(1, 6)) for law in laws])
         log_delta = -draw.uniform(12, 40)
-        guess = inversion.chernoff_epsilon(composition, log_delta)
+        guess = chernoff.chernoff_epsilon(composition, log_delta)
         found = list(jumps.for_delta(composition, log_delta, guess))
         assert found
         low, high = epsilon_ends(found[-1], (log_delta, log_delta))
@@ -223,7 +223,7 @@ def test_a_gaussian_beside_rare_jumps() -> None:
     assert jumps.applies(composition)
     for epsilon in (1.0, 3.0):
         straight = inversion.for_epsilon(composition, epsilon)
-        bound = inversion.chernoff_log_delta(composition, epsilon)
+        bound = chernoff.chernoff_log_delta(composition, epsilon)
         boxes = [found.log_delta(epsilon)[:2] for found in jumps.for_epsilon(composition, epsilon, bound)]
         if straight is not None:
             boxes.append(straight.log_delta(epsilon)[:2])

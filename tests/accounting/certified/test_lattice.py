@@ -18,7 +18,8 @@ from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.accounting.certified.lattice.convolve import Factor, convolve
 from dptally.accounting.certified.lattice.grid import common_length, layouts, step_for
 from dptally.accounting.certified.lattice.measure import Spread, Table, point_spread, upper_spread
-from dptally.accounting.certified.lattice.plan import TILTS, Outline
+from dptally.accounting.certified.lattice.plan import Outline, tilts_of
+from dptally.accounting.certified.tuning import STANDARD
 from dptally.errors import Unanswerable
 from dptally.law import Composition, Law
 from dptally.law.adjacency import Direction
@@ -30,6 +31,8 @@ from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from dptally.laws.two_point import TwoPointLaw
 from dptally.mechanisms.randomized_response import RandomizedResponse
 from dptally.numerics.normal import log_gaussian_delta
+
+TILTS = tilts_of(STANDARD.lattice)
 
 
 def laplace(t: float, count: int) -> Composition:
@@ -355,7 +358,7 @@ def test_point_masses_too_far_from_their_nodes_leave_no_lower_bound() -> None:
 
 def test_broken_masses_and_terms_give_the_trivial_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     composition = laplace(0.5, 3)
-    bracket = lattice._bracket(layouts(composition, -40.0, 0.0), 0.01, lambda _: 0.7, 1.0)
+    bracket = lattice._bracket(layouts(composition, -40.0, 0.0), 0.01, lambda _: 0.7, 1.0, STANDARD.lattice)
     assert bracket is not None
     nan = replace(bracket.upper.terms[0], log_mass=math.nan)
     assert replace(bracket.upper, terms=(nan,)).log_bound(0.7) == 0.0

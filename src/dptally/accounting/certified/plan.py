@@ -11,7 +11,9 @@ import numpy as np
 
 from dptally.accounting import renyi
 from dptally.accounting.certified.big_jump import plan as jumps
-from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour import chernoff
+from dptally.accounting.certified.contour.tables import tabulate_at
+from dptally.accounting.certified.tuning import STANDARD, Tuning
 from dptally.accounting.moments import log_moment_upper
 from dptally.interval import Interval
 from dptally.law import Composition, Law
@@ -23,16 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan"]
 
-_FEW_STEPS = 12
-_FEW_LAWS, _FEW_VALUES, _FEW_OUTCOMES = 4, 4, 4096  # heuristic: any value is sound
-
 
 class Plan:
-    """A composition of laws that have a dominating pair. ``floor``: an answer certainly below it decides nothing."""
+    """A composition of laws that have a dominating pair. ``floor``: an answer certainly below it decides nothing.
 
-    def __init__(self, composition: Composition, floor: float = 0.0) -> None:
+    ``tuning``: the choices of all routes.
+    """
+
+    def __init__(self, composition: Composition, floor: float = 0.0, tuning: Tuning = STANDARD) -> None:
         self.composition = composition
         self.floor = floor
+        self.tuning = tuning
         self._chernoff: dict[tuple[str, float], float] = {}
 
     @property
@@ -65,22 +68,23 @@ class Plan:
     @cached_property
     def has_few_outcomes(self) -> bool:
         """Whether a list of all outcomes costs less than contours and lattices: few steps, or few values."""
-        if self.steps <= _FEW_STEPS:
+        few = self.tuning.outcomes
+        if self.steps <= few.few_steps:
             return True
-        if len(self.parts) > _FEW_LAWS:
+        if len(self.parts) > few.few_laws:
             return False
         lists = [(law.listed_atoms(), n) for law, n in self.parts]
-        if any(listed is None or not 0 < len(listed.low) <= _FEW_VALUES for listed, _ in lists):
+        if any(listed is None or not 0 < len(listed.low) <= few.few_values for listed, _ in lists):
             return False
         values = ((len(listed.low), n) for listed, n in lists if listed is not None)
-        return math.prod(math.comb(n + number - 1, number - 1) for number, n in values) <= _FEW_OUTCOMES
+        return math.prod(math.comb(n + number - 1, number - 1) for number, n in values) <= few.few_outcomes
 
     @cached_property
     def enumerated(self) -> Enumerated | None:
         """All outcomes of the whole plan with their probabilities, where they are few."""
         from dptally.accounting.certified.lattice.enumeration import enumerated
 
-        return enumerated(self.composition)
+        return enumerated(self.composition, self.tuning.outcomes)
 
     def chernoff_log_delta(self, epsilon: float) -> float:
         """An upper bound of log of the finite part of delta(eps): min over t of K(t) - t eps + log c(t)."""
@@ -99,7 +103,7 @@ class Plan:
 
     def _chernoff_log_delta(self, epsilon: float) -> float:
         if self.transformable:
-            return inversion.chernoff_log_delta(self.composition, epsilon)
+            return chernoff.chernoff_log_delta(self.composition, epsilon, self.tuning.contour)
         bound, _ = renyi.best_delta(
             lambda t: log_moment_upper(self.composition, t), epsilon, orders=self._orders(-100.0)
         )
@@ -107,7 +111,7 @@ class Plan:
 
     def _chernoff_epsilon(self, log_delta: float) -> float:
         if self.transformable:
-            bound = inversion.chernoff_epsilon(self.composition, log_delta)
+            bound = chernoff.chernoff_epsilon(self.composition, log_delta, self.tuning.contour)
         else:
             delta = math.exp(log_delta)
             if delta < 1e-300:  # 1/delta would overflow
@@ -125,7 +129,8 @@ class Plan:
         largest = self.supremum.upper
         if not 0 < largest < math.inf:
             return None
-        return np.asarray(1.0 + np.geomspace(1e-3, 1e2 * (1.0 - log_delta), 64) / largest)
+        low, high, number = self.tuning.exits.order_range
+        return np.asarray(1.0 + np.geomspace(low, high * (1.0 - log_delta), number) / largest)
 
     def log_total_variation(self) -> float:
         """An upper bound of the log of the finite part of delta(0). docs/certificates.md, "Early exits".
@@ -146,7 +151,7 @@ class Plan:
         missing = self.infinity_mass.upper
         if not self.transformable or missing >= 1:
             return bound
-        rows = inversion.tabulate_at(parts, np.geomspace(1e-3, 1.0, 7))
+        rows = tabulate_at(parts, np.geomspace(*self.tuning.exits.pinsker))
         survived = up(-math.log1p(-missing), 4) if missing > 0 else 0.0
         with np.errstate(all="ignore"):
             shifted = rows.moment + rows.error + survived
@@ -167,7 +172,7 @@ class Plan:
         boxes = [law.supremum_interval for law, _ in parts]
         if not 0 < self.supremum.lower < math.inf or any(not 0 < box.lower <= box.upper < math.inf for box in boxes):
             return 0.0
-        short = np.geomspace(1e-12, 0.5, 24)
+        short = np.geomspace(*self.tuning.exits.short)
         reached, log_p, doubt = np.zeros((3, len(short)))
         with np.errstate(all="ignore"):
             for (law, n), box in zip(parts, boxes, strict=True):
@@ -178,4 +183,4 @@ class Plan:
                 reached += n * x
             ratio = np.exp(log_delta - log_p + doubt + 16 * EPS * (1 + np.abs(log_p) + abs(log_delta)))
             bounds = (reached + np.log1p(-ratio)) - 8 * EPS * (len(parts) + 4) * reached
-        return float(np.nanmax(np.where(ratio < 0.999, bounds, 0.0), initial=0.0))
+        return float(np.nanmax(np.where(ratio < self.tuning.exits.most_ratio, bounds, 0.0), initial=0.0))

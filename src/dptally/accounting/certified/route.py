@@ -13,6 +13,7 @@ import numpy as np
 from dptally.accounting.certified.bounds import NOTHING_KNOWN, BoundedProfile, Ends, LogBounds, LogTarget
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.solve import epsilon_ends
+from dptally.accounting.certified.tuning import Tuning
 from dptally.errors import Unanswerable
 
 __all__ = ["Route", "RouteFailed", "Trail", "Visit", "answers_of", "bounds_at"]
@@ -42,12 +43,18 @@ class Route(ABC):
     name: ClassVar[str]
     #: what makes its bounds true
     theorem: ClassVar[str]
-    #: the relative width at which no other route is asked
-    sharp: ClassVar[float]
+    #: whether no other route is asked, however wide its answer is
+    final: ClassVar[bool] = False
 
-    @abstractmethod
+    def sharp(self, tuning: Tuning) -> float:
+        """The relative width at which no other route is asked; 0: only where nothing is left to be known."""
+        del tuning
+        return 0.0
+
     def applies(self, plan: Plan) -> bool:
-        """Whether this plan is of the kind that the route can bound; cheap."""
+        """Whether this plan is of the kind that the route can bound; cheap. Every plan, unless it says otherwise."""
+        del plan
+        return True
 
     @abstractmethod
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
@@ -60,7 +67,7 @@ class Route(ABC):
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
         """Ends of the smallest eps >= 0 whose finite delta is at most the target, better ones later."""
         for profile in self.near_delta(plan, target):
-            yield epsilon_ends(profile, target)
+            yield epsilon_ends(profile, target, plan.tuning.search)
 
 
 def answers_of(route: str, answers: Iterator[Answer], trail: Trail) -> Iterator[Answer]:

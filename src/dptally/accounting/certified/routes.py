@@ -37,11 +37,10 @@ from dptally.accounting.certified.contour import smoothed as smoothing
 from dptally.accounting.certified.contour import swapped as reversal
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.route import Route
+from dptally.accounting.certified.tuning import Tuning
 from dptally.numerics.rounding import down, up
 
 __all__ = ["ROUTES", "in_order"]
-
-_MANY = 16  # different laws
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class _EndsOnly(Route):
 class OneStep(_EndsOnly):
     name = "closed form"
     theorem = "the dominating pair's own profile"
-    sharp = math.inf
+    final = True
 
     def applies(self, plan: Plan) -> bool:
         return plan.steps == 1
@@ -93,17 +92,19 @@ class OneStep(_EndsOnly):
 class BinomialSum(_EndsOnly):
     name = "binomial sum"
     theorem = "positive terms of a binomial sum; Loader 2000 for the probabilities"
-    sharp = 9e-7
+
+    def sharp(self, tuning: Tuning) -> float:
+        return tuning.routes.sharp_lattice
 
     def applies(self, plan: Plan) -> bool:
         from dptally.accounting.certified.lattice import binomial
 
-        return len(plan.parts) == 1 and binomial.two_valued(plan.composition) is not None
+        return len(plan.parts) == 1 and binomial.two_valued(plan.composition, plan.tuning.binomial) is not None
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
         from dptally.accounting.certified.lattice import binomial
 
-        found = binomial.log_delta(plan.composition, epsilon)
+        found = binomial.log_delta(plan.composition, epsilon, plan.tuning.binomial)
         if found is not None:
             yield AtOneEpsilon(epsilon, *found)
 
@@ -113,16 +114,19 @@ class BinomialSum(_EndsOnly):
         if not target.low < 0:
             yield Ends(0.0, 0.0)
             return
-        found = binomial.epsilon(plan.composition, target.low)
+        tuning = plan.tuning.binomial
+        found = binomial.epsilon(plan.composition, target.low, tuning)
         if found is not None:
-            other = found if target.high == target.low else binomial.epsilon(plan.composition, target.high)
+            other = found if target.high == target.low else binomial.epsilon(plan.composition, target.high, tuning)
             yield Ends(0.0 if other is None else min(found[0], other[0]), found[1])
 
 
 class Enumeration(_EndsOnly):
     name = "sum over all outcomes"
     theorem = "every sum of losses with its probability, rounded outwards (lattice/enumeration.py)"
-    sharp = 1e-9
+
+    def sharp(self, tuning: Tuning) -> float:
+        return tuning.routes.sharp_contour
 
     def applies(self, plan: Plan) -> bool:
         return plan.has_few_outcomes and plan.enumerated is not None
@@ -139,24 +143,25 @@ class Enumeration(_EndsOnly):
 class Contour(Route):
     name = "inversion"
     theorem = "Poisson summation: the trapezoid sum bounds the inversion integral (docs/certificates.md, section 1)"
-    sharp = 1e-9
+
+    def sharp(self, tuning: Tuning) -> float:
+        return tuning.routes.sharp_contour
 
     def applies(self, plan: Plan) -> bool:
         return plan.transformable
 
     def _budget(self, plan: Plan) -> int:
         """How much work one plain contour is worth: less where rare large losses can be counted apart."""
-        if not plan.cuttable:
-            return inversion.MOST_WORK
-        return min(inversion.MOST_WORK, inversion.MOST_WORK // 10 * len(plan.parts))
+        most = plan.tuning.contour.most_work
+        return min(most, most // plan.tuning.routes.share_of_work * len(plan.parts)) if plan.cuttable else most
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        found = inversion.for_epsilon(plan.composition, epsilon, self._budget(plan))
+        found = inversion.for_epsilon(plan.composition, epsilon, plan.tuning.contour, self._budget(plan))
         if found is not None:
             yield found
 
     def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
-        found = inversion.for_delta(plan.composition, target.low, self._budget(plan))
+        found = inversion.for_delta(plan.composition, target.low, plan.tuning.contour, self._budget(plan))
         if found is not None:
             yield found
 
@@ -164,11 +169,6 @@ class Contour(Route):
 class TotalVariation(_EndsOnly):
     name = "delta exceeds the total variation"
     theorem = "total variation is subadditive; Pinsker's inequality (docs/certificates.md, early exits)"
-    sharp = 0.0
-
-    def applies(self, plan: Plan) -> bool:
-        del plan
-        return True
 
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
         if plan.log_total_variation() <= target.low:
@@ -178,7 +178,9 @@ class TotalVariation(_EndsOnly):
 class NearSupremum(_EndsOnly):
     name = "the largest possible loss"
     theorem = "all steps lose nearly the most they can (docs/certificates.md, early exits)"
-    sharp = 1e-9
+
+    def sharp(self, tuning: Tuning) -> float:
+        return tuning.routes.sharp_contour
 
     def applies(self, plan: Plan) -> bool:
         return plan.supremum.lower > 0 and plan.supremum.upper < math.inf
@@ -192,11 +194,6 @@ class Chernoff(_EndsOnly):
 
     name = "Chernoff"
     theorem = "(1 - e^{-x})+ <= e^{t x} t^t / (1 + t)^{1 + t} for every t > 0"
-    sharp = 0.0
-
-    def applies(self, plan: Plan) -> bool:
-        del plan
-        return True
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
         yield AtOneEpsilon(epsilon, -math.inf, plan.chernoff_log_delta(epsilon))
@@ -223,49 +220,51 @@ class Vanishing(Chernoff):
 class SwappedPair(Route):
     name = "inversion of the reverse"
     theorem = "delta_PQ(eps) = e^eps delta_QP(-eps) - (e^eps - 1)"
-    sharp = 5e-7
 
-    def applies(self, plan: Plan) -> bool:
-        del plan
-        return True
+    def sharp(self, tuning: Tuning) -> float:
+        return tuning.routes.sharp_split
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        return reversal.for_epsilon(plan.composition, epsilon)
+        return reversal.for_epsilon(plan.composition, epsilon, plan.tuning)
 
     def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
-        return reversal.for_delta(plan.composition, target.low)
+        return reversal.for_delta(plan.composition, target.low, plan.tuning)
 
 
 class BigJump(Route):
     name = "inversion, split by jumps"
     theorem = "the law is a sum of measures by the size of its largest loss (docs/certificates.md, section 6)"
-    sharp = 5e-7
+
+    def sharp(self, tuning: Tuning) -> float:
+        return tuning.routes.sharp_split
 
     def applies(self, plan: Plan) -> bool:
         return plan.cuttable
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        return jumps.for_epsilon(plan.composition, epsilon, plan.chernoff_log_delta(epsilon))
+        return jumps.for_epsilon(plan.composition, epsilon, plan.chernoff_log_delta(epsilon), plan.tuning)
 
     def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
-        return jumps.for_delta(plan.composition, target.low, plan.chernoff_epsilon(target.low))
+        return jumps.for_delta(plan.composition, target.low, plan.chernoff_epsilon(target.low), plan.tuning)
 
 
 class SmoothedContour(Route):
     name = "smoothed inversion"
     theorem = "a Gaussian loss added dominates, at a price that is bounded (docs/certificates-smoothing.md)"
-    sharp = 9e-7
+
+    def sharp(self, tuning: Tuning) -> float:
+        return tuning.routes.sharp_lattice
 
     def applies(self, plan: Plan) -> bool:
         return smoothing.applies(plan.composition)
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        found = smoothing.for_epsilon(plan.composition, epsilon)
+        found = smoothing.for_epsilon(plan.composition, epsilon, plan.tuning)
         if found is not None:
             yield found
 
     def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
-        found = smoothing.for_delta(plan.composition, target.low)
+        found = smoothing.for_delta(plan.composition, target.low, plan.tuning)
         if found is not None:
             yield found
 
@@ -273,24 +272,28 @@ class SmoothedContour(Route):
 class DecisiveLattice(Route):
     name = "lattice of deciding losses"
     theorem = "spreading a loss onto a lattice dominates; what it adds is bounded (lattice/decisive.py)"
-    sharp = 9e-7
+
+    def sharp(self, tuning: Tuning) -> float:
+        return tuning.routes.sharp_lattice
 
     def applies(self, plan: Plan) -> bool:
         from dptally.accounting.certified.lattice import decisive as few_steps
 
-        return few_steps.applies(plan.composition)
+        return few_steps.applies(plan.composition, plan.tuning.deciding)
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
         from dptally.accounting.certified.lattice import decisive as few_steps
 
-        found = few_steps.for_epsilon(plan.composition, epsilon, plan.chernoff_log_delta(epsilon))
+        guess = plan.chernoff_log_delta(epsilon)
+        found = few_steps.for_epsilon(plan.composition, epsilon, guess, plan.tuning.deciding)
         if found is not None:
             yield found
 
     def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
         from dptally.accounting.certified.lattice import decisive as few_steps
 
-        found = few_steps.for_delta(plan.composition, target.low, plan.chernoff_epsilon(target.low))
+        guess = plan.chernoff_epsilon(target.low)
+        found = few_steps.for_delta(plan.composition, target.low, guess, plan.tuning.deciding)
         if found is not None:
             yield found
 
@@ -298,21 +301,19 @@ class DecisiveLattice(Route):
 class TiltedLattice(_EndsOnly):
     name = "tilted lattice"
     theorem = "two lattice measures whose profiles enclose the law's (docs/certificates-lattice.md)"
-    sharp = 9e-7
 
-    def applies(self, plan: Plan) -> bool:
-        del plan
-        return True
+    def sharp(self, tuning: Tuning) -> float:
+        return tuning.routes.sharp_lattice
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
         from dptally.accounting.certified.lattice import bracket as lattice
 
-        yield AtOneEpsilon(epsilon, *lattice.log_delta(plan.composition, epsilon))
+        yield AtOneEpsilon(epsilon, *lattice.log_delta(plan.composition, epsilon, plan.tuning.lattice))
 
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
         from dptally.accounting.certified.lattice import bracket as lattice
 
-        yield Ends(*lattice.epsilon(plan.composition, target[:2]))
+        yield Ends(*lattice.epsilon(plan.composition, target[:2], plan.tuning.lattice))
 
 
 class BasicComposition(_EndsOnly):
@@ -329,11 +330,6 @@ class BasicComposition(_EndsOnly):
 
     name: ClassVar[str] = "basic composition"
     theorem = "Dwork, Kenthapadi, McSherry, Mironov, Naor 2006, for measures of finite losses"
-    sharp = 0.0
-
-    def applies(self, plan: Plan) -> bool:
-        del plan
-        return True
 
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
         alone = [0.0]
@@ -361,4 +357,4 @@ _MANY_LAWS: tuple[Route, ...] = (*_FIRST, *_CONTOURS, *_EARLY_EXITS, *_LAST)
 
 def in_order(plan: Plan) -> tuple[Route, ...]:
     """The routes in the order in which this plan asks them; all of them, whatever the order."""
-    return _MANY_LAWS if len(plan.parts) >= _MANY and not plan.cuttable else ROUTES
+    return _MANY_LAWS if len(plan.parts) >= plan.tuning.routes.many_laws and not plan.cuttable else ROUTES

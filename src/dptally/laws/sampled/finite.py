@@ -31,6 +31,10 @@ class Sampled:
     def size(self) -> int:
         return self.inner.size + 1
 
+    def turned(self) -> Sampled:
+        side = Direction.ADD if self.direction is Direction.REMOVE else Direction.REMOVE
+        return Sampled(self.inner, self.rate, side)
+
     def outcomes(self) -> Outcomes | None:
         inner = self.inner.outcomes()
         if inner is None:
@@ -55,6 +59,10 @@ class Replaced:
     @property
     def size(self) -> int:
         return self.inner.size + 1
+
+    def turned(self) -> Replaced:
+        """The same in both directions."""
+        return self
 
     def outcomes(self) -> Outcomes | None:
         inner = self.inner.outcomes()

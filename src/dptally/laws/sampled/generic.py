@@ -91,6 +91,16 @@ class SampledLaw(Law):
 
     # -- the distribution ----------------------------------------------------------------------------------
 
+    def is_reverse_of(self, other: Law) -> bool:
+        """The same rate on the other side, where the inner pair is turned as well."""
+        if not isinstance(other, SampledLaw) or (self.rate, self.rate_lower) != (other.rate, other.rate_lower):
+            return False
+        turned = self.side is not other.side and self.inner.is_reverse_of(other.inner)
+        return turned and (self.reverse_mass, other.reverse_mass) == (
+            other.inner.infinity_mass,
+            self.inner.infinity_mass,
+        )
+
     @property
     def mean(self) -> float:
         return self.nodes(np.zeros(1), 1.0).mean

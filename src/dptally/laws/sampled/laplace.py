@@ -92,6 +92,10 @@ class SampledReplaceLaplaceLaw(Law):
     def has_all_mass(self) -> bool:
         return True
 
+    def is_reverse_of(self, other: Law) -> bool:
+        """The same in both directions."""
+        return self == other
+
     @property
     def mean(self) -> float:
         return self.nodes(np.zeros(1), 1.0).mean

@@ -12,20 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dptally.accounting.certified.contour.inversion import Inversion, Losses, alias_period, log_chernoff, merged
+from dptally.accounting.certified.contour.aliasing import alias_period
+from dptally.accounting.certified.contour.chernoff import log_chernoff
+from dptally.accounting.certified.contour.inversion import Inversion
+from dptally.accounting.certified.contour.saddle import log_size_at
+from dptally.accounting.certified.contour.tables import Losses, merged
+from dptally.accounting.certified.tuning import JumpTuning
 from dptally.law.characteristic import Characteristic, Edge, MomentTable, Transformable
 from dptally.law.law import Floats
 from dptally.numerics.complexes import log1p_complex
 from dptally.numerics.rounding import EPS
 
-__all__ = ["AROUND", "MOST_WORK", "JumpTerm", "contour", "difference", "finite"]
+__all__ = ["JumpTerm", "contour", "difference", "finite"]
 
-_RELATIVE = 1e-13  # what each truncation may cost, relative to the term
-MOST_WORK = 40_000_000  # terms times nodes: about 0.15 s
-_MOST_RATIO = 350.0  # nats between the moments of jumps and of the rest
-AROUND = np.exp([-0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2])
-#: candidates for the end of a contour, in units of 1 / (width of the lower edge)
-_CUTS = np.concatenate((np.arange(1.0, 13.0), 13.0 * 1.25 ** np.arange(6.0)))
+_MOST_RATIO = 350.0  # nats between the moments of jumps and of the rest: what the doubles hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,12 @@ def difference(
     return finite(MomentTable(theta, moment, zero, zero, zero))
 
 
-def contour(term: JumpTerm, epsilon: float, log_delta: float) -> Inversion | None:
+def contour(term: JumpTerm, epsilon: float, log_delta: float, tuning: JumpTuning) -> Inversion | None:
     """The contour of one term near its saddle for this eps; a term far below delta may be less sharp."""
     bound = log_chernoff(term.table, epsilon)
-    relative = _RELATIVE * math.exp(min(max(0.0, log_delta - float(bound.min())), 20.0))
+    relative = tuning.relative * math.exp(min(max(0.0, log_delta - float(bound.min())), 20.0))
     middle = float(term.table.theta[int(np.argmin(bound))])
-    around = middle * AROUND
+    around = middle * np.asarray(tuning.around)
     fine = difference(term.light, [law.moment_table(around) for law, _ in term.light], term.heavy, around)
     tilts = merged(term.table, fine)
     if len(fine.theta) < 3:
@@ -78,24 +78,23 @@ def contour(term: JumpTerm, epsilon: float, log_delta: float) -> Inversion | Non
     gap = np.diff(fine.theta[best - 1 : best + 2])
     slopes = np.diff(fine.moment[best - 1 : best + 2]) / gap
     variance = max(0.0, float((slopes[1] - slopes[0]) / gap.mean()))
-    spread = variance + theta**-2 + (1 + theta) ** -2
-    log_size = -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread) - 2.0
+    log_size = log_size_at(theta, variance) - 2.0
     period = alias_period(tilts, theta, float(fine.moment[best]), epsilon, log_size, relative)
     if not math.isfinite(period):
         return None
     step = 2 * math.pi / period
     log_cut = math.log(relative) + log_size
-    u = _CUTS / term.edge.width
+    u = np.asarray(tuning.ends) / term.edge.width
     decay = _log_decay(term, theta, u)
     good = np.flatnonzero(decay - np.log(u) <= log_cut)
     if not good.size:
         return None
     cut, log_tail = float(u[good[0]]), float(decay[good[0]])
     number = math.ceil(cut / step) + 1
-    if number > MOST_WORK // 100:
+    if number > tuning.most_work // 100:
         return None
-    built = _Pair.of(term, theta, step * number, math.log(1e-15) - math.log(sum(n for _, n in term.light)))
-    if built is None or number * built.size > MOST_WORK:
+    built = _Pair.of(term, theta, step * number, math.log(tuning.node_tolerance / sum(n for _, n in term.light)))
+    if built is None or number * built.size > tuning.most_work:
         return None
     return built.assemble(theta, step, number, log_tail, tilts, epsilon)
 

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptally.accounting.certified.big_jump.contour import finite
-from dptally.accounting.certified.contour.inversion import tabulate_at
+from dptally.accounting.certified.contour.tables import tabulate_at
+from dptally.accounting.certified.tuning import JumpTuning
 from dptally.law import Composition, Law
 from dptally.law.characteristic import Band, Edge
 from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS, down, up
 
 __all__ = ["Far", "Rest"]
-
-_SMALL = 0.1  # of eps: where the least losses of all steps are less there is no need to know them better
-_FAR_OFF = 7.0  # times eps: where the other steps may lose more than this it pays to bound their sum
-_LOG_RARE = -24.0  # log of the chance of losses below what the other steps are taken to lose at the least
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +31,27 @@ class Rest:
     log_rare: float
 
     @classmethod
-    def of(cls, composition: Composition, epsilon: float) -> Rest:
+    def of(cls, composition: Composition, epsilon: float, tuning: JumpTuning) -> Rest:
         """The sum of the least losses where that is small beside eps; else what -L, under Q the loss of the other
         direction, rarely exceeds in any step, summed; or by Chernoff's bound of the sum, K(s) >= 0 of each step there,
         so that one step less only makes it smaller.
         """
         exact = cls(composition.infimum, -math.inf)
-        if -exact.least <= _SMALL * epsilon:
+        if -exact.least <= tuning.small * epsilon:
             return exact
         others = [(law.reverse(), n) for law, n in composition.parts]
         turned = [(law, n) for law, n in others if law is not None]
         if len(turned) < len(others):
             return exact
-        each = [_rarely(law, _LOG_RARE - math.log(composition.steps)) for law, _ in turned]
+        log_rare = min(tuning.log_rare, 0.0)
+        each = [_rarely(law, log_rare - math.log(composition.steps)) for law, _ in turned]
         depth = math.fsum(n * x for x, (_, n) in zip(each, turned, strict=True))
-        if _FAR_OFF * epsilon < depth < math.inf:
+        if tuning.far_off * epsilon < depth < math.inf:
             table = finite(tabulate_at(turned, np.geomspace(10.0 / depth, 60.0 / max(each), 16)))
-            chernoff = (table.moment + table.error - _LOG_RARE) / table.theta
+            chernoff = (table.moment + table.error - log_rare) / table.theta
             depth = min(depth, float(chernoff.min(initial=math.inf)))
         level = -depth * (1 + 1e-9)
-        return cls(level, _LOG_RARE + 1e-6) if level > exact.least else exact
+        return cls(level, log_rare + 1e-6) if level > exact.least else exact
 
     def beside(self, law: Law) -> float:
         """The same for all steps but one of this law."""

@@ -21,19 +21,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dptally.accounting.certified.big_jump.contour import AROUND, MOST_WORK, JumpTerm, contour, difference, finite
+from dptally.accounting.certified.big_jump.contour import JumpTerm, contour, difference, finite
 from dptally.accounting.certified.big_jump.decisive import Far, Rest
 from dptally.accounting.certified.bounds import LogBounds
-from dptally.accounting.certified.contour.inversion import (
-    Inversion,
-    Losses,
-    added,
-    alias_period,
-    invert,
-    log_chernoff,
-    merged,
-    tabulate_at,
-)
+from dptally.accounting.certified.contour.aliasing import alias_period
+from dptally.accounting.certified.contour.chernoff import log_chernoff
+from dptally.accounting.certified.contour.inversion import Inversion, invert
+from dptally.accounting.certified.contour.saddle import Saddle, log_size_at
+from dptally.accounting.certified.contour.tables import Losses, added, merged, tabulate_at
+from dptally.accounting.certified.tuning import STANDARD, Tuning
 from dptally.law import Composition
 from dptally.law.characteristic import Edge, MomentTable, Transformable
 from dptally.law.law import Floats
@@ -41,16 +37,6 @@ from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS
 
 __all__ = ["JumpSum", "applies", "for_delta", "for_epsilon"]
-
-_NEGLIGIBLE = 20.0  # nats below delta at which a term is bounded instead of computed
-_FIRST, _NEXT = 5.0, 7.0  # ratios of the sizes at which the law is cut
-_MOST_CUTS = 8
-_SLACK = 1.0  # nats by which Chernoff's bound nearly always exceeds delta
-_FAR_RHO, _FAR_DEPTH = 25.0, 8.0  # the edge of the losses that decide alone: how sharp, and how far beyond them
-_NEAR = 0.75  # a plan for one eps will do down to this share of it
-_MARGIN = 1.1  # they decide alone for every eps up to this many times the estimated one
-_SHARP = 1e-8  # relative width at which the plain contour below an edge will do
-_MOST_TERMS = 3000  # of the plain contour below an edge; with more another cut is better
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +73,22 @@ def applies(composition: Composition) -> bool:
     return all(type(law).has_characteristic for law, _ in parts) and any(law.band(None, edge) for law, _ in parts)
 
 
-def for_delta(composition: Composition, log_delta: float, guess: float) -> Iterator[JumpSum]:
+def for_delta(composition: Composition, log_delta: float, guess: float, tuning: Tuning = STANDARD) -> Iterator[JumpSum]:
     """Split sums near the eps where delta(eps) is about exp(log_delta), likely the best last; ``guess``: a bound of
     that eps.
     """
     if not 0 < guess < math.inf:
         return
     least = _least(composition)
-    plan = _Plan(composition, guess, log_delta)
+    jumps = tuning.jumps
+    plan = _Plan(composition, guess, log_delta, tuning)
     at = max(plan.likely(), least)
-    for _ in range(6):  # the first guess may be too large by far
-        if not 0 < at < _NEAR * plan.epsilon:
+    for _ in range(jumps.looks[0]):  # the first guess may be too large by far
+        if not 0 < at < jumps.near * plan.epsilon:
             break
-        plan = _Plan(composition, at, log_delta)
+        plan = _Plan(composition, at, log_delta, tuning)
         at = max(plan.likely(), least)
-    for _ in range(4):
+    for _ in range(jumps.looks[1]):
         found = plan.build(at)
         if found is None:
             return
@@ -109,23 +96,26 @@ def for_delta(composition: Composition, log_delta: float, guess: float) -> Itera
         rate = found.log_delta(at)[2]
         move = (found.estimate(at) - log_delta) / rate if rate > 0 else math.nan
         # losses decide alone for somewhat larger eps, too
-        if not math.isfinite(move) or (-0.06 * at < move and at + move < 1.05 * plan.epsilon):
+        if not math.isfinite(move) or (-jumps.still[0] * at < move and at + move < jumps.still[1] * plan.epsilon):
             return
-        at = min(max(at + 1.02 * move, 0.2 * at), 3 * at + 5e3 * least)  # half of the drift is a small step, too
-        plan = _Plan(composition, at, log_delta)
+        down, up, steps = jumps.moves
+        at = min(max(at + jumps.overshoot * move, down * at), up * at + steps * least)
+        plan = _Plan(composition, at, log_delta, tuning)
 
 
-def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> Iterator[JumpSum]:
+def for_epsilon(
+    composition: Composition, epsilon: float, log_guess: float, tuning: Tuning = STANDARD
+) -> Iterator[JumpSum]:
     """Split sums near this eps; ``log_guess``: an upper bound of log delta(eps)."""
     at = max(epsilon, _least(composition))
     if not 0 < at < math.inf:
         return
-    plans = [_Plan(composition, at, log_guess - 3.0)]
-    for _ in range(3):  # the first guess may be too large by far
+    plans = [_Plan(composition, at, log_guess - 3.0, tuning)]
+    for _ in range(tuning.jumps.looks[2]):  # the first guess may be too large by far
         size = plans[-1].log_size(at)
-        if not -math.inf < size < plans[-1].log_delta - _NEGLIGIBLE / 2:
+        if not -math.inf < size < plans[-1].log_delta - tuning.jumps.negligible / 2:
             break
-        plans.append(_Plan(composition, at, size))
+        plans.append(_Plan(composition, at, size, tuning))
     for plan in reversed(plans):
         found = plan.build(at)
         if found is not None:
@@ -162,9 +152,11 @@ class _Layer:
 class _Plan:
     """Where to cut a composition for one eps and about one delta."""
 
-    def __init__(self, composition: Composition, epsilon: float, log_delta: float) -> None:
+    def __init__(self, composition: Composition, epsilon: float, log_delta: float, tuning: Tuning = STANDARD) -> None:
+        self.tuning = tuning.jumps
+        self.contours = tuning.contour
         self.composition, self.epsilon, self.log_delta = composition, epsilon, log_delta
-        self.rest = Rest.of(composition, epsilon)
+        self.rest = Rest.of(composition, epsilon, self.tuning)
         self.far = Far.of(composition, self.rest, self._top())
         self._made: list[_Layer] = []
         self._making = self._make()
@@ -185,12 +177,12 @@ class _Plan:
         number = math.ceil(6 * math.log(most_tilt / least_tilt))
         if number < 2:
             return  # the losses drift further than any jump reaches
-        theta = np.geomspace(least_tilt, most_tilt, min(64, number))
-        high, size = self._top(), widest / _FIRST
+        theta = np.geomspace(least_tilt, most_tilt, min(self.tuning.tilts, number))
+        high, size = self._top(), widest / self.tuning.first
         whole: Losses = [] if high is None else self._below(high)
         table = None if high is None else finite(tabulate_at(whole, theta))
-        for _ in range(_MOST_CUTS):
-            if table is not None and (not len(table.theta) or self._negligible(table, _NEAR * self.epsilon)):
+        for _ in range(self.tuning.most_cuts):
+            if table is not None and (not len(table.theta) or self._negligible(table, self.tuning.near * self.epsilon)):
                 yield _Layer(whole, table, None)
                 return
             low = Edge(size, self._rho())
@@ -198,10 +190,10 @@ class _Plan:
             tables = [law.moment_table(theta) for law, _ in light]
             yield _Layer(whole, table, self._term(light, tables, low, high, theta))
             whole, table = light, finite(added(light, theta, tables))
-            high, size = low, size / _NEXT
+            high, size = low, size / self.tuning.following
 
     def _negligible(self, table: MomentTable, epsilon: float) -> bool:
-        return float(log_chernoff(table, epsilon).min(initial=math.inf)) < self.log_delta - _NEGLIGIBLE
+        return float(log_chernoff(table, epsilon).min(initial=math.inf)) < self.log_delta - self.tuning.negligible
 
     def likely(self) -> float:
         """Where Chernoff's bounds of all terms, less what they exceed delta by at the least, take the target."""
@@ -213,7 +205,7 @@ class _Plan:
 
     def log_size(self, epsilon: float) -> float:
         """About log delta: Chernoff's bounds of all terms, less what they exceed delta by at the least."""
-        sizes = [layer.log_size(epsilon) - _SLACK for layer in self.layers()]
+        sizes = [layer.log_size(epsilon) - self.tuning.slack for layer in self.layers()]
         return log_sum(sizes if self.far is None else [*sizes, self.far.log_least(epsilon)])
 
     def build(self, epsilon: float) -> JumpSum | None:
@@ -236,7 +228,7 @@ class _Plan:
             if self._negligible(layer.cut.table, epsilon):
                 bounded.append(layer.cut.table)
                 continue
-            built = contour(layer.cut, epsilon, self.log_delta)
+            built = contour(layer.cut, epsilon, self.log_delta, self.tuning)
             if built is None:
                 return None
             computed.append(built)
@@ -248,8 +240,8 @@ class _Plan:
         return JumpSum(tuple(computed), tuple(bounded), self.far, epsilon)
 
     def _rho(self) -> float:
-        """So sharp that of the bulk, at losses near the least, less than e^-36 delta counts as a jump."""
-        return math.sqrt(2 * (36.0 + math.log(self.composition.steps) - min(0.0, self.log_delta)))
+        """So sharp that of the bulk, at losses near the least, hardly anything counts as a jump."""
+        return math.sqrt(2 * (self.tuning.bulk + math.log(self.composition.steps) - min(0.0, self.log_delta)))
 
     def _top(self) -> Edge | None:
         """The edge beyond which a loss decides alone, whatever the others are, or nearly so; None where the others are
@@ -259,10 +251,12 @@ class _Plan:
         least = self.rest.least
         if not math.isfinite(least) or not all(law.has_all_mass for law, _ in self.composition.parts):
             return None
-        rho = max(_FAR_RHO, self._rho() + 10.0)
+        rho = max(self.tuning.far_rho, 2 * self.tuning.far_depth, self._rho() + 10.0)
         lost = [-law.infimum for law, _ in self.composition.parts if math.isfinite(law.infimum)]
         own = max(lost, default=0.0) if self.rest.log_rare > -math.inf else 0.0  # of the large loss itself
-        return Edge((_MARGIN * self.epsilon - least + own) / (1 - _FAR_DEPTH / rho), rho, both=False)
+        return Edge(
+            (self.tuning.margin * self.epsilon - least + own) / (1 - self.tuning.far_depth / rho), rho, both=False
+        )
 
     def _below(self, edge: Edge) -> Losses:
         return [(law.band(None, edge) or law, n) for law, n in self.composition.parts]
@@ -271,25 +265,28 @@ class _Plan:
         """The plain contour of the losses below an edge."""
         bound = log_chernoff(table, epsilon)
         theta = float(table.theta[int(np.argmin(bound))])
-        fine = tabulate_at(parts, theta * AROUND)
+        fine = tabulate_at(parts, theta * np.asarray(self.tuning.around))
         if not np.isfinite(fine.moment).all():
             return None
         best = int(np.argmin(log_chernoff(fine, epsilon)))
         row = MomentTable(*(getattr(fine, name)[[best]] for name in ("theta", "moment", "error", "first", "second")))
         tilts = merged(table, fine)
-        theta, spread = float(row.theta[0]), float(row.second[0] + row.theta[0] ** -2)
-        log_size = -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread)
-        period = alias_period(tilts, theta, float(row.moment[0]), epsilon, log_size)
+        saddle = Saddle.of(row, asked=epsilon)
+        log_size = log_size_at(saddle.theta, saddle.variance)
+        period = alias_period(tilts, saddle.theta, saddle.moment, epsilon, log_size, self.contours.relative)
         if not math.isfinite(period):
             return None
-        last = np.array([_MOST_TERMS * 2 * math.pi / period])
-        if sum(n * float(law.log_decay(theta, last)[0]) for law, n in parts) - math.log(last[0]) > log_size - 24.0:
+        last = np.array([self.tuning.most_terms * 2 * math.pi / period])
+        decay = sum(n * float(law.log_decay(saddle.theta, last)[0]) for law, n in parts)
+        if decay - math.log(last[0]) > log_size - 24.0:
             return None  # it would take too many terms
-        found = invert(parts, tilts, row, epsilon, most_work=MOST_WORK // 8)
+        found = invert(parts, saddle, tilts, parts, self.contours, self.tuning.most_work // 8)
         if found is None:
             return None
         low, high, _ = found.log_delta(epsilon)
-        return found if high - low < _SHARP else None  # where the tilt suits rare jumps but they do not carry delta
+        return (
+            found if high - low < self.tuning.sharp else None
+        )  # where the tilt suits rare jumps but they do not carry delta
 
     def _term(
         self, light: Losses, tables: list[MomentTable], low: Edge, high: Edge | None, theta: Floats

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dptally.accounting.certified.contour import inversion
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.routes import Contour
+from dptally.accounting.certified.tuning import STANDARD, SearchTuning, Tuning
 from dptally.law import Composition
 from dptally.law.law import Floats
 from dptally.numerics.rounding import EPS
@@ -25,32 +26,36 @@ __all__ = ["deltas_by_contours", "epsilons_by_contours"]
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-_FEWEST = 4  # questions that are worth sharing
 
-
-def epsilons_by_contours(composition: Composition, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def epsilons_by_contours(
+    composition: Composition, low: Floats, high: Floats, tuning: Tuning = STANDARD
+) -> tuple[Floats, Floats]:
     """Ends of eps for targets whose logarithms lie in [low, high], elementwise; NaN where no contour was sharp."""
 
     def made(i: int) -> inversion.Inversion | None:
-        return inversion.for_delta(composition, float(low[i]))
+        return inversion.for_delta(composition, float(low[i]), tuning.contour)
 
     def answered(contour: inversion.Inversion, rows: Rows) -> tuple[Floats, Floats]:
-        return _epsilon_ends(contour, low[rows], high[rows])
+        return _epsilon_ends(contour, low[rows], high[rows], tuning.search)
 
-    return _shared(Plan(composition), low, made, answered, lambda lower, upper: upper - lower <= Contour.sharp * upper)
+    sharp = tuning.routes.sharp_contour
+    plan = Plan(composition, tuning=tuning)
+    return _shared(plan, low, made, answered, lambda lower, upper: upper - lower <= sharp * upper)
 
 
-def deltas_by_contours(composition: Composition, epsilon: Floats) -> tuple[Floats, Floats]:
+def deltas_by_contours(composition: Composition, epsilon: Floats, tuning: Tuning = STANDARD) -> tuple[Floats, Floats]:
     """Bounds of log delta of the finite losses at each eps; NaN where no contour was sharp."""
 
     def made(i: int) -> inversion.Inversion | None:
-        return inversion.for_epsilon(composition, float(epsilon[i]))
+        return inversion.for_epsilon(composition, float(epsilon[i]), tuning.contour)
 
     def answered(contour: inversion.Inversion, rows: Rows) -> tuple[Floats, Floats]:
         lower, upper, _ = contour.log_delta_many(epsilon[rows])
         return lower, upper
 
-    return _shared(Plan(composition), epsilon, made, answered, lambda lower, upper: upper - lower <= Contour.sharp)
+    sharp = tuning.routes.sharp_contour
+    plan = Plan(composition, tuning=tuning)
+    return _shared(plan, epsilon, made, answered, lambda lower, upper: upper - lower <= sharp)
 
 
 def _shared(
@@ -61,7 +66,7 @@ def _shared(
     sharp: Callable[[Floats, Floats], Mask],
 ) -> tuple[Floats, Floats]:
     lower, upper = np.full((2, len(order)), np.nan)
-    if not Contour().applies(plan) or plan.steps <= 1 or len(order) < _FEWEST:
+    if not Contour().applies(plan) or plan.steps <= 1 or len(order) < plan.tuning.routes.few_shared:
         return lower, upper
     blocks = [np.argsort(order, kind="stable")]
     while blocks:
@@ -83,23 +88,25 @@ def _shared(
     return lower, upper
 
 
-def _epsilon_ends(contour: inversion.Inversion, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def _epsilon_ends(
+    contour: inversion.Inversion, low: Floats, high: Floats, tuning: SearchTuning
+) -> tuple[Floats, Floats]:
     """As :func:`~dptally.accounting.certified.solve.epsilon_ends`, for many targets: Newton, then verified ends."""
     goal = 0.5 * (low + high)
     eps = np.full(len(goal), contour.saddle)
     below, above, slope = contour.log_delta_many(eps)
     move = (0.5 * (below + above) - goal) / slope
     active = np.isfinite(move)
-    for _ in range(40):
-        active &= np.isfinite(move) & (np.abs(move) > 1e-9 * np.minimum(np.abs(eps), 1 / slope))
+    for _ in range(tuning.newton_steps):
+        active &= np.isfinite(move) & (np.abs(move) > 0.1 * tuning.converged * np.minimum(np.abs(eps), 1 / slope))
         rows = np.nonzero(active)[0]
         if not len(rows):
             break
         eps[rows] += move[rows]
         below[rows], above[rows], slope[rows] = contour.log_delta_many(eps[rows])
         move[rows] = (0.5 * (below[rows] + above[rows]) - goal[rows]) / slope[rows]
-    upper = _verified(contour, eps, (above - low) / slope, 1.0, lambda rows, bounds: bounds[1] <= low[rows])
-    lower = _verified(contour, eps, (high - below) / slope, -1.0, lambda rows, bounds: bounds[0] > high[rows])
+    upper = _verified(contour, eps, (above - low) / slope, 1.0, tuning, lambda rows, bounds: bounds[1] <= low[rows])
+    lower = _verified(contour, eps, (high - below) / slope, -1.0, tuning, lambda rows, bounds: bounds[0] > high[rows])
     return np.where(np.isnan(lower), 0.0, np.maximum(lower, 0.0)), np.where(
         np.isnan(upper), np.inf, np.maximum(upper, 0)
     )
@@ -110,13 +117,14 @@ def _verified(
     start: Floats,
     distance: Floats,
     sign: float,
+    tuning: SearchTuning,
     holds: Callable[[Rows, tuple[Floats, Floats, Floats]], Mask],
 ) -> Floats:
     """The nearest tried points beyond ``start`` in the direction of ``sign`` at which the bounds hold; NaN for none."""
     found = np.full(len(start), np.nan)
-    step = np.maximum(distance, 0.0) * 1.0001 + 4 * EPS * np.abs(start) + 1e-300
+    step = np.maximum(distance, 0.0) * tuning.margin + 4 * EPS * np.abs(start) + 1e-300
     rows = np.nonzero(np.isfinite(step))[0]
-    for _ in range(12):
+    for _ in range(tuning.tries_of_many):
         if not len(rows):
             break
         point = start[rows] + sign * step[rows]
@@ -126,5 +134,5 @@ def _verified(
             found[rows[~good & (point < 0)]] = 0.0
             good |= point < 0
         rows = rows[~good]
-        step[rows] *= 1.5
+        step[rows] *= tuning.growth
     return found

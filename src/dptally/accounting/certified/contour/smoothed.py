@@ -13,23 +13,17 @@ Derivations: docs/certificates-smoothing.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dptally.accounting.certified.bounds import LogBounds
-from dptally.accounting.certified.contour.inversion import (
-    Aliasing,
-    alias_period,
-    merged,
-    saddle_epsilon,
-    saddle_for_delta,
-    saddle_for_epsilon,
-    tabulate,
-    tabulate_at,
-)
+from dptally.accounting.certified.contour.aliasing import Aliasing, alias_period
+from dptally.accounting.certified.contour.saddle import Locate, at_delta, at_epsilon, log_size_at, saddle_epsilon
+from dptally.accounting.certified.contour.tables import merged, tabulate, tabulate_at
+from dptally.accounting.certified.tuning import STANDARD, SmoothedTuning, Tuning
 from dptally.law import Composition, Law
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
 from dptally.numerics.rounding import EPS
@@ -41,12 +35,7 @@ Parts = Sequence[tuple[Law, int]]
 
 __all__ = ["Smoothed", "applies", "for_delta", "for_epsilon"]
 
-_RELATIVE = 1e-9  # what truncation may cost, relative to delta
-_WIDTH = 7e-7  # aimed at in eps, or relative to eps where that is below one
-_MOST_TERMS = 1 << 18
-_MOST_WORK = 300_000_000  # terms times atoms: a second, and much less where rows are left out
-_NOTHING = 1e-17  # rows of nodes are left out where |phi| is below
-_AROUND = np.exp([-0.3, -0.15, -0.05, 0.0, 0.05, 0.15, 0.3])
+_MOST_VARIANCE = 1.0  # of the theorem
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,30 +92,31 @@ def applies(composition: Composition) -> bool:
     return known and (len(parts) > 1 or type(parts[0][0]).log_decay is not Law.log_decay)
 
 
-def for_delta(composition: Composition, log_delta: float) -> Smoothed | None:
+def for_delta(composition: Composition, log_delta: float, tuning: Tuning = STANDARD) -> Smoothed | None:
     """The smoothed contour whose saddle is where delta(eps) is about exp(log_delta)."""
-    return _located(composition.parts, lambda table: saddle_for_delta(table, log_delta), None)
+    return _located(composition.parts, at_delta(log_delta), None, tuning)
 
 
-def for_epsilon(composition: Composition, epsilon: float) -> Smoothed | None:
+def for_epsilon(composition: Composition, epsilon: float, tuning: Tuning = STANDARD) -> Smoothed | None:
     """The smoothed contour through the saddle of this eps."""
-    return _located(composition.parts, lambda table: saddle_for_epsilon(table, epsilon), epsilon)
+    return _located(composition.parts, at_epsilon(epsilon), epsilon, tuning)
 
 
-def _located(parts: Parts, locate: Callable[[MomentTable], float], epsilon: float | None) -> Smoothed | None:
-    table = tabulate(parts, lambda rows: 3 * locate(rows) < rows.theta[-1])
+def _located(parts: Parts, locate: Locate, epsilon: float | None, tuning: Tuning) -> Smoothed | None:
+    table = tabulate(parts, lambda rows: 3 * locate(rows) < rows.theta[-1], tuning.contour)
     if len(table.theta) < 2:
         return None
-    fine = tabulate_at(parts, locate(table) * _AROUND)
+    fine = tabulate_at(parts, locate(table) * np.asarray(tuning.smoothed.around))
     if not np.isfinite(fine.moment).all():
         return None
     theta = locate(fine)
     at = epsilon if epsilon is not None else float(np.interp(theta, fine.theta, saddle_epsilon(fine)))
     scale = abs(at) if epsilon is None else max(abs(at), 1 / theta)  # delta is asked for relative to itself
-    variance = min(0.01, _WIDTH * min(1.0, scale) / (1 + theta))
+    wanted = min(tuning.smoothed.most_variance, tuning.smoothed.width * min(1.0, scale) / (1 + theta))
+    variance = min(_MOST_VARIANCE, wanted)
     if variance < 1e-30:  # an eps next to nothing
         return None
-    return _contour(parts, _smoothed(merged(table, fine), variance), theta, variance, at)
+    return _contour(parts, _smoothed(merged(table, fine), variance), theta, variance, at, tuning.smoothed)
 
 
 def _smoothed(table: MomentTable, variance: float) -> MomentTable:
@@ -136,32 +126,32 @@ def _smoothed(table: MomentTable, variance: float) -> MomentTable:
     return MomentTable(table.theta, table.moment + more, error, table.first, table.second)
 
 
-def _contour(parts: Parts, tilts: MomentTable, theta: float, variance: float, epsilon: float) -> Smoothed | None:
-    i = int(np.argmin(np.abs(tilts.theta - theta)))
-    spread = max(float(tilts.second[i]), 0.0) + theta**-2 + (1 + theta) ** -2
-    log_size = -math.log(theta * (1 + theta)) - 0.5 * math.log(2 * math.pi * spread)
+def _contour(
+    parts: Parts, tilts: MomentTable, theta: float, variance: float, epsilon: float, tuning: SmoothedTuning
+) -> Smoothed | None:
+    log_size = log_size_at(theta, float(tilts.second[int(np.argmin(np.abs(tilts.theta - theta)))]))
     moment = float(np.interp(theta, tilts.theta, tilts.moment))
-    period = alias_period(tilts, theta, moment, epsilon, log_size, _RELATIVE)
-    reach = math.sqrt(2 * max(1.0, -math.log(_RELATIVE) - log_size - math.log(theta)) / variance)
-    if not period * reach < 2 * math.pi * _MOST_TERMS:
+    period = alias_period(tilts, theta, moment, epsilon, log_size, tuning.relative)
+    reach = math.sqrt(2 * max(1.0, -math.log(tuning.relative) - log_size - math.log(theta)) / variance)
+    if not period * reach < 2 * math.pi * tuning.most_terms:
         return None
     step = 2 * math.pi / period
     block = math.isqrt(math.ceil(reach / step)) + 1
     gaussian = GaussianCharacteristic.of(variance, theta, 4 * EPS)
     chars: list[tuple[Characteristic, int]] = []
     for law, count in sorted(parts, key=lambda part: -part[1] * min(part[0].supremum, 10.0) ** 2):  # rows end soon
-        char = law.characteristic(theta, step * block * block, math.log(1e-12 / count))
+        char = law.characteristic(theta, step * block * block, math.log(tuning.node_tolerance / count))
         if char is None:
             return None
         chars.append((char, count))
-    if block * block * sum(char.size for char, _ in chars) > _MOST_WORK:
+    if block * block * sum(char.size for char, _ in chars) > tuning.most_work:
         return None
-    rows, phi = _product(chars, step, block, variance)
-    return _assembled(chars, gaussian, tilts, theta, step, rows, phi, block, epsilon)
+    rows, phi = _product(chars, step, block, variance, tuning.nothing)
+    return _assembled(chars, gaussian, tilts, theta, step, rows, phi, block, epsilon, tuning.nothing)
 
 
 def _product(
-    chars: list[tuple[Characteristic, int]], step: float, block: int, variance: float
+    chars: list[tuple[Characteristic, int]], step: float, block: int, variance: float, nothing: float
 ) -> tuple[Floats, Complexes]:
     """(numbers of the first nodes of the rows kept, phi of M o G there)."""
     first, column = block * np.arange(float(block)), np.arange(float(block))
@@ -169,7 +159,7 @@ def _product(
     phi = np.exp(gauss * (first[:, None] + column) ** 2).astype(np.complex128)
     for i, (char, count) in enumerate(chars):
         if i % 8 == 0:
-            kept = np.flatnonzero(np.abs(phi).max(axis=1) > _NOTHING)
+            kept = np.flatnonzero(np.abs(phi).max(axis=1) > nothing)
             first, phi = first[kept], phi[kept]
         phi *= _power(char.in_rows(step, first, column), count)
     return first, phi
@@ -197,16 +187,17 @@ def _assembled(
     phi: Complexes,
     block: int,
     epsilon: float,
+    nothing: float,
 ) -> Smoothed:
     """The sums with their error bounds.
 
     |prod (a_i + e_i) - prod a_i| <= 1.02 sum of e_i where that is below 0.02, all |a_i| <= 1; the products themselves
-    err by 8 ulps for each factor, and a row left out by _NOTHING.
+    err by 8 ulps for each factor, and a row left out by ``nothing``.
     """
     u = step * np.arange(float(block * block))
     centre = [count * char.centre for char, count in chars] + [gaussian.centre]
     errors = [(count, *char.row_error()) for char, count in chars]
-    flat = sum(count * (a + 8 * EPS) for count, a, _ in errors) + _NOTHING
+    flat = sum(count * (a + 8 * EPS) for count, a, _ in errors) + nothing
     steep = sum(count * b for count, _, b in errors) + 4 * EPS * sum(abs(x) for x in centre)
     error = flat + steep * u + 8 * EPS * (1 + gaussian.variance * u * u)
     error = np.where(error < 0.02, 1.02 * error, 2.0)

@@ -19,14 +19,11 @@ from dptally.accounting.certified.big_jump import plan as jumps
 from dptally.accounting.certified.bounds import NOTHING_KNOWN, BoundedProfile, LogBounds
 from dptally.accounting.certified.contour import inversion
 from dptally.accounting.certified.solve import solve
+from dptally.accounting.certified.tuning import STANDARD, Tuning
 from dptally.law import Composition
 from dptally.numerics.rounding import EPS
 
 __all__ = ["Reversed", "for_delta", "for_epsilon"]
-
-_FAR_BELOW = 9.0  # nats: of a delta this far below the total variation the difference leaves too little
-_SMALL = 0.1  # of the largest loss: up to there a split sum that was made for eps = 0 is sharp
-_NEAR = 0.1  # a contour made for one eps is left when the answer is further off, relative to the total variation
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +57,33 @@ class Reversed:
         return LogBounds(log_lower, log_upper, slope)
 
 
-def for_epsilon(composition: Composition, epsilon: float) -> Iterator[Reversed]:
+def for_epsilon(composition: Composition, epsilon: float, tuning: Tuning = STANDARD) -> Iterator[Reversed]:
     """Bounds near this eps, from each contour of the other direction that can be had."""
     other = _reverse(composition)
     if other is None or not 0 <= epsilon < 300.0:
         return
-    plain = inversion.for_epsilon(other, -epsilon)
+    plain = inversion.for_epsilon(other, -epsilon, tuning.contour)
     if plain is not None:
         yield Reversed(plain, epsilon)
-    elif epsilon <= _SMALL * composition.supremum and jumps.applies(other) and not jumps.applies(composition):
-        for found in jumps.for_epsilon(other, 0.0, -1e-3):
+    elif (
+        epsilon <= tuning.swapped.small * composition.supremum
+        and jumps.applies(other)
+        and not jumps.applies(composition)
+    ):
+        for found in jumps.for_epsilon(other, 0.0, -1e-3, tuning):
             yield Reversed(found, epsilon)
 
 
-def for_delta(composition: Composition, log_delta: float) -> Iterator[Reversed]:
+def for_delta(composition: Composition, log_delta: float, tuning: Tuning = STANDARD) -> Iterator[Reversed]:
     """Bounds near the eps where delta(eps) is exp(log_delta): first about eps = 0, then about what that shows."""
     at = 0.0
     for _ in range(2):
-        for found in for_epsilon(composition, at):
-            if found.estimate(0.0) - log_delta > _FAR_BELOW:
+        for found in for_epsilon(composition, at, tuning):
+            if found.estimate(0.0) - log_delta > tuning.swapped.far_below:
                 return
             yield found
-            at = solve(found, log_delta) or 0.0
-        if not at > _NEAR * math.exp(log_delta):
+            at = solve(found, log_delta, tuning.search) or 0.0
+        if not at > tuning.swapped.near * math.exp(log_delta):
             return
 
 

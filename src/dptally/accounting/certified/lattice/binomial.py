@@ -22,13 +22,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dptally.accounting.certified.lattice.measure import listed_atoms
+from dptally.accounting.certified.tuning import STANDARD, BinomialTuning
 from dptally.law import Composition
 from dptally.numerics.rounding import EPS, Floats
 from dptally.numerics.special import gammaln
 
 __all__ = ["epsilon", "log_delta", "two_valued"]
 
-_MOST = 1 << 22
 _ATOM = 8 * EPS  # relative error of a stated probability or loss that is allowed to every law
 
 
@@ -44,6 +44,7 @@ class TwoValued:
     doubt: float  # what below + above + missing lacks or exceeds 1 by
     count: int
     atom_error: float = _ATOM  # relative error of the stated numbers
+    tuning: BinomialTuning = STANDARD.binomial
 
     @property
     def share(self) -> float:
@@ -93,7 +94,7 @@ class TwoValued:
         """The k >= first whose probability is not below e^-45 of the largest one there."""
         n, p = self.count, self.share
         mode = min(max(first, math.floor((n + 1) * p)), n)
-        reach = 10.0 * math.sqrt(n * p * (1 - p)) + 60.0
+        reach = self.tuning.deviations * math.sqrt(n * p * (1 - p)) + self.tuning.more
         low, high = max(first, mode - int(reach)), min(n, mode + int(reach))
         return np.arange(low, high + 1, dtype=np.float64)
 
@@ -168,7 +169,7 @@ def _stirling(n: Floats) -> Floats:
     return np.where(small, direct, tail)
 
 
-def two_valued(composition: Composition) -> TwoValued | None:
+def two_valued(composition: Composition, tuning: BinomialTuning = STANDARD.binomial) -> TwoValued | None:
     """The composition as copies of one loss with two finite values, if that is what it is."""
     if len(composition.parts) != 1:
         return None
@@ -179,23 +180,27 @@ def two_valued(composition: Composition) -> TwoValued | None:
     doubt = abs(math.fsum((1.0, -law.infinity_mass, -atoms[0][1], -atoms[1][1])))
     if doubt > 4 * EPS:
         return None
-    found = TwoValued(
-        atoms[0][0], atoms[1][0], atoms[0][1], atoms[1][1], law.infinity_mass, doubt, count, max(_ATOM, law.atom_error)
-    )
-    room = 20.0 * math.sqrt(count * found.share * (1 - found.share)) + 120.0
-    return found if room <= _MOST else None
+    (low, below), (high, above) = atoms
+    error = max(_ATOM, law.atom_error)
+    found = TwoValued(low, high, below, above, law.infinity_mass, doubt, count, error, tuning)
+    room = 2 * (tuning.deviations * math.sqrt(count * found.share * (1 - found.share)) + tuning.more)
+    return found if room <= tuning.most else None
 
 
-def log_delta(composition: Composition, epsilon: float) -> tuple[float, float] | None:
+def log_delta(
+    composition: Composition, epsilon: float, tuning: BinomialTuning = STANDARD.binomial
+) -> tuple[float, float] | None:
     """Certified bounds of log E[(1 - exp(epsilon - L))+; all losses finite]; None unless the loss has two
     values."""
-    found = two_valued(composition)
+    found = two_valued(composition, tuning)
     return None if found is None else found.log_delta(epsilon)
 
 
-def epsilon(composition: Composition, log_delta_target: float) -> tuple[float, float] | None:
+def epsilon(
+    composition: Composition, log_delta_target: float, tuning: BinomialTuning = STANDARD.binomial
+) -> tuple[float, float] | None:
     """Certified bounds of the smallest eps >= 0 whose finite delta is at most exp(log_delta_target)."""
-    found = two_valued(composition)
+    found = two_valued(composition, tuning)
     if found is None:
         return None
     top = max(0.0, found.count * found.high + found.position_error)

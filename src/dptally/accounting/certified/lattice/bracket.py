@@ -25,19 +25,15 @@ from dptally.accounting.certified.lattice.measure import (
     point_spread,
     upper_spread,
 )
-from dptally.accounting.certified.lattice.plan import TILTS, Outline, Plan
+from dptally.accounting.certified.lattice.plan import Outline, Plan, tilts_of
+from dptally.accounting.certified.tuning import STANDARD, LatticeTuning
 from dptally.law import Composition
 from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS, up
 
 __all__ = ["epsilon", "log_delta"]
 
-_NODES = 1 << 20  # nodes of one transform
-_POINTS = 1 << 18  # profile values of one law
-_NEGLIGIBLE = 23.0  # nats below delta
 _DEEPEST = -745.0  # log-profiles below this are not resolved: doubles end here
-_RELATIVE, _ABSOLUTE = 4e-7, 8e-7  # a width of epsilon that needs no smaller step: the smaller of the two
-_ENOUGH = 1e-7  # a relative width of delta that needs no smaller step, at epsilons next to zero
 Parts = Sequence[tuple[Spread, int]]
 
 
@@ -128,7 +124,9 @@ class Bracket:
         return _safe(self.upper.log_bound(epsilon), 0.0)
 
 
-def log_delta(composition: Composition, epsilon: float, *, effort: float = 1.0) -> tuple[float, float]:
+def log_delta(
+    composition: Composition, epsilon: float, tuning: LatticeTuning = STANDARD.lattice, *, effort: float = 1.0
+) -> tuple[float, float]:
     """Certified (lower, upper) bounds of log E[(1 - exp(epsilon - L))+; all losses finite].
 
     ``effort`` scales the number of nodes that may be spent (1.0: about a million, well under 300 MB).
@@ -140,17 +138,17 @@ def log_delta(composition: Composition, epsilon: float, *, effort: float = 1.0) 
     """
     floor, tilt = -40.0, 0.0
     best, step = (-math.inf, 0.0), math.inf
-    for _ in range(10):
-        rows = layouts(composition, floor - _NEGLIGIBLE, tilt)
-        step = min(step, _first_step(rows))
-        bracket = _bracket(rows, step, lambda _: epsilon, effort)
+    for _ in range(tuning.rounds):
+        rows = layouts(composition, floor - tuning.negligible, tilt, tuning)
+        step = min(step, _first_step(rows, tuning))
+        bracket = _bracket(rows, step, lambda _: epsilon, effort, tuning)
         if bracket is None:
             break
         low, high = bracket.log_delta(epsilon)
         best = max(best[0], low), min(best[1], high)
         width, tolerance = (
             best[1] - best[0],
-            max(_rate(bracket, epsilon) * min(_RELATIVE * epsilon, _ABSOLUTE), _ENOUGH),
+            max(_rate(bracket, epsilon) * min(tuning.relative * epsilon, tuning.absolute), tuning.enough),
         )
         if width <= tolerance:
             break
@@ -165,7 +163,11 @@ def log_delta(composition: Composition, epsilon: float, *, effort: float = 1.0) 
 
 
 def epsilon(
-    composition: Composition, log_target: float | tuple[float, float], *, effort: float = 1.0
+    composition: Composition,
+    log_target: float | tuple[float, float],
+    tuning: LatticeTuning = STANDARD.lattice,
+    *,
+    effort: float = 1.0,
 ) -> tuple[float, float]:
     """Certified (lower, upper) bounds of the smallest eps >= 0 whose finite delta is at most exp(log_target).
 
@@ -181,9 +183,9 @@ def epsilon(
     if not log_delta_target < 0:
         return 0.0, 0.0
     best, step, tilt = (0.0, up(max(0.0, composition.supremum), 4)), math.inf, 0.0
-    for _ in range(10):
-        rows = layouts(composition, max(log_delta_target, _DEEPEST) - _NEGLIGIBLE, tilt)
-        step = min(step, _first_step(rows))
+    for _ in range(tuning.rounds):
+        rows = layouts(composition, max(log_delta_target, _DEEPEST) - tuning.negligible, tilt, tuning)
+        step = min(step, _first_step(rows, tuning))
         highest = min(best[1], sum(row.count * max(row.last, 0.0) for row in rows))
         guess = math.nan
 
@@ -192,19 +194,19 @@ def epsilon(
             guess = outline.solve(log_delta_target, highest)  # noqa: B023
             return guess
 
-        bracket = _bracket(rows, step, centre, effort)
+        bracket = _bracket(rows, step, centre, effort, tuning)
         if bracket is None:
             break
         best = _solve(bracket, (log_delta_target, most), best, guess)
-        width, tolerance = best[1] - best[0], max(min(_RELATIVE * best[1], _ABSOLUTE), 1e-12)
+        width, tolerance = best[1] - best[0], max(min(tuning.relative * best[1], tuning.absolute), 1e-12)
         if width <= tolerance or bracket.exhausted:
             break
         tilt, step = min(bracket.tilts) / 2, bracket.next_step(width / tolerance)
     return best
 
 
-def _first_step(rows: Sequence[Layout]) -> float:
-    return max(row.length for row in rows) / 400 or 1e-3
+def _first_step(rows: Sequence[Layout], tuning: LatticeTuning) -> float:
+    return max(row.length for row in rows) * tuning.first_step or 1e-3
 
 
 def _solve(
@@ -278,10 +280,10 @@ def _closed_in(excess: Callable[[float], float], good: tuple[float, float], bad:
 
 
 def _bracket(
-    rows: Sequence[Layout], wanted: float, centre: Callable[[Outline], float], effort: float
+    rows: Sequence[Layout], wanted: float, centre: Callable[[Outline], float], effort: float, tuning: LatticeTuning
 ) -> Bracket | None:
     longest = max(row.length for row in rows)
-    smallest = 2 * longest / (_POINTS * effort)
+    smallest = 2 * longest / (tuning.points * effort)
     wanted = max(wanted, smallest)
     step = step_for(rows, wanted)
     if step > wanted:  # a lattice of its own: nothing is gained by a smaller step
@@ -309,19 +311,19 @@ def _bracket(
         lowers = None if below is None or lowers is None else [*lowers, (below, row.count)]
     if not all(_is_sound(spread) for spread, _ in [*uppers, *(lowers or [])]):
         return None
-    outline = Outline.of(uppers)
+    outline = Outline.of(uppers, tuning)
     epsilon = centre(outline)
     plan = outline.plan(epsilon)
-    upper = _side(uppers, plan, epsilon, effort, upper=True)
+    upper = _side(uppers, plan, epsilon, effort, tuning, upper=True)
     if upper is None:
         return None
     lower = None
     if len(points) == len(uppers) and not any(spread.blur for spread, _ in points):
         lower = replace(upper, log_factor=-upper.log_factor, upper=False, log_constant=-math.inf, rest=None)
     elif lowers is not None:
-        lower = _side(lowers, plan, epsilon, effort, upper=False)
+        lower = _side(lowers, plan, epsilon, effort, tuning, upper=False)
     size = max(term.size for term in upper.terms)
-    smallest = max(smallest, step * size / (_NODES * effort))
+    smallest = max(smallest, step * size / (tuning.nodes * effort))
     return Bracket(upper, lower, step, smallest, plan.tilts, plan.estimate)
 
 
@@ -340,7 +342,9 @@ def _grouped(parts: list[tuple[Spread, int]]) -> list[tuple[Spread, int]]:
     return rest + [(combined(few[i : i + 10]), 1) for i in range(0, len(few), 10)]
 
 
-def _side(parts: Parts, plan: Plan, epsilon: float, effort: float, *, upper: bool) -> LatticeBound | None:
+def _side(
+    parts: Parts, plan: Plan, epsilon: float, effort: float, tuning: LatticeTuning, *, upper: bool
+) -> LatticeBound | None:
     offset = math.fsum(spread.offset * count for spread, count in parts)
     steps = sum(count for _, count in parts)
     shift = sum(spread.shift * count for spread, count in parts)
@@ -354,11 +358,11 @@ def _side(parts: Parts, plan: Plan, epsilon: float, effort: float, *, upper: boo
     blur = 0.0 if upper else sum(spread.blur * count for spread, count in parts)
     terms = []
     jumpers = sum(factor.count for factor in factors if factor.has_heavy)
-    limit = int(_NODES * min(1.0, 4.5 / len(plan.tilts)))  # all terms are kept, of both sides
-    most = min(limit, int(_NODES * effort))
+    limit = int(tuning.nodes * min(1.0, 4.5 / len(plan.tilts)))  # all terms are kept, of both sides
+    most = min(limit, int(tuning.nodes * effort))
     for jumps, theta in enumerate(plan.tilts):
         tilt = min(theta, 100 / parts[0][0].step)
-        term = convolve(factors, jumps, tilt, span, TILTS, most, limit, keep=blur > 0)
+        term = convolve(factors, jumps, tilt, span, tilts_of(tuning), most, limit, keep=blur > 0)
         if term is not None:
             terms.append(term)
         elif upper and jumps <= jumpers:  # underflow: a term that exists may not be left out

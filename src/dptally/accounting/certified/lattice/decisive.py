@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.accounting.certified.bounds import LogBounds
+from dptally.accounting.certified.tuning import STANDARD, DecidingTuning
 from dptally.law import Composition, Law
 from dptally.law.spread import Spread
 from dptally.numerics.logspace import log_sum
@@ -36,17 +37,6 @@ from dptally.numerics.rounding import EPS
 Floats = NDArray[np.float64]
 
 __all__ = ["FewSteps", "applies", "for_delta", "for_epsilon"]
-
-_MOST_POINTS = 3 << 17
-_LONGEST = 1 << 22  # doubles in one FFT: 32 MB
-_MOST_STEPS = 130
-_MOST_WORK = 5_000_000  # doubles transformed for one level: a quarter of a second, and 80 MB kept
-_ROOM = 1.1  # eps may exceed its estimate by this factor, and fall short by its inverse
-_LEVELS = (math.inf, 0.35, 0.12, 0.04)  # of eps: the first splits nothing
-_NEGLIGIBLE = 30.0  # nats
-_SMALL = 0.1  # of the range of losses: an eps below this is not the scale on which they vary
-_COARSE = 1 << 11  # points of the lattices that only look for the right eps
-_WIDTH = 3e-7  # the relative width that the lattice step is chosen for
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,32 +145,36 @@ def _log(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf
 
 
-def applies(composition: Composition) -> bool:
+def applies(composition: Composition, tuning: DecidingTuning = STANDARD.deciding) -> bool:
     """Few steps of one law that can be spread onto a lattice."""
     (law, n), *others = composition.parts
-    return not others and 1 < n <= _MOST_STEPS and type(law).spread is not Law.spread
+    return not others and 1 < n <= tuning.most_steps and type(law).spread is not Law.spread
 
 
-def for_delta(composition: Composition, log_delta: float, guess: float) -> FewSteps | None:
+def for_delta(
+    composition: Composition, log_delta: float, guess: float, tuning: DecidingTuning = STANDARD.deciding
+) -> FewSteps | None:
     """Bounds near the eps where delta(eps) is exp(log_delta); ``guess`` is an upper bound of that eps."""
     eps = min(guess, 0.97 * composition.supremum)
     for _ in range(6):  # coarse lattices, cheap, to come near
-        found = _near(composition, eps, log_delta, _COARSE)
+        found = _near(composition, eps, log_delta, tuning.coarse, tuning)
         if found is None:
             return None
         before, eps = eps, _solved(found, log_delta)
         if abs(eps - before) < 0.02 * eps:
             break
-    return _near(composition, eps, log_delta, None)
+    return _near(composition, eps, log_delta, None, tuning)
 
 
-def for_epsilon(composition: Composition, epsilon: float, log_guess: float) -> FewSteps | None:
+def for_epsilon(
+    composition: Composition, epsilon: float, log_guess: float, tuning: DecidingTuning = STANDARD.deciding
+) -> FewSteps | None:
     """Bounds at this eps >= 0; ``log_guess`` is an upper bound of log delta(eps)."""
-    coarse = _near(composition, epsilon, log_guess, _COARSE)
+    coarse = _near(composition, epsilon, log_guess, tuning.coarse, tuning)
     if coarse is None:
         return None
     log_delta = max(coarse.estimate(epsilon), -690.0)
-    return _near(composition, epsilon, log_delta, None)
+    return _near(composition, epsilon, log_delta, None, tuning)
 
 
 def _solved(found: FewSteps, log_delta: float) -> float:
@@ -196,43 +190,52 @@ def _solved(found: FewSteps, log_delta: float) -> float:
     return 0.5 * (low + high)
 
 
-def _near(composition: Composition, epsilon: float, log_delta: float, points: int | None) -> FewSteps | None:
-    if not (applies(composition) and 0 <= epsilon < math.inf):
+def _near(
+    composition: Composition, epsilon: float, log_delta: float, points: int | None, tuning: DecidingTuning
+) -> FewSteps | None:
+    if not (applies(composition, tuning) and 0 <= epsilon < math.inf):
         return None
     law, n = composition.parts[0]
-    room = _ROOM if points is None else 4.0
+    room = tuning.room if points is None else tuning.coarse_room
     least, most = epsilon / room, epsilon * room
     low = max(law.infimum, least - (n - 1) * law.supremum)
     high = min(law.supremum, most - (n - 1) * law.infimum)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         return None
-    scale = max(epsilon, _SMALL * (high - low))
+    scale = max(epsilon, tuning.small * (high - low))
     rate = max(1.0, -log_delta + 2.0) * 1.2 / scale
-    step = math.sqrt(_WIDTH * scale / (rate * n**1.5)) if points is None else (high - low) / points
+    step = math.sqrt(tuning.width * scale / (rate * n**1.5)) if points is None else (high - low) / points
     number = math.ceil((high - low) / step) + 2
-    if number > _MOST_POINTS:
-        number = _MOST_POINTS
+    if number > tuning.most_points:
+        number = tuning.most_points
         step = (high - low) / (number - 2)
     spread = law.spread(low, step, number)
     if spread is None:
         return None
     best: FewSteps | None = None
     least_error = math.inf
-    for level in _LEVELS:
-        sums = _sums(spread, n, epsilon, least, level, log_delta, scale)
+    for level in tuning.levels:
+        sums = _sums(spread, n, epsilon, least, level, log_delta, scale, tuning)
         if sums is None:
             continue
         found = FewSteps(*sums[:1], n, spread, sums[1], least, most, epsilon)
         error = log_sum([part.logs(epsilon, 0.0)[1] for part in found.sums] + [sums[1]]) - found.estimate(epsilon)
         if error < least_error:
             best, least_error = found, error
-        if error < (-18.0 if points is None else -5.0):
+        if error < (tuning.enough if points is None else tuning.coarse_enough):
             break
     return best
 
 
 def _sums(
-    spread: Spread, n: int, epsilon: float, least: float, level: float, log_delta: float, scale: float
+    spread: Spread,
+    n: int,
+    epsilon: float,
+    least: float,
+    level: float,
+    log_delta: float,
+    scale: float,
+    tuning: DecidingTuning,
 ) -> tuple[tuple[_Sum, ...], float] | None:
     """One sum for each number of heavy steps that matters, and the log of what the others can add at most."""
     cut = int(min(max((level * scale - spread.low) / spread.step, 1), len(spread.mass)))
@@ -243,20 +246,20 @@ def _sums(
     heavy_mass = float(heavy.sum()) if heavy.size else 0.0
     for k in range(n + 1 if heavy_mass > 0 else 1):
         log_ways = math.fsum(math.log((n - i) / (i + 1)) for i in range(k))
-        if k and log_ways + k * math.log(heavy_mass) < log_delta - _NEGLIGIBLE:
+        if k and log_ways + k * math.log(heavy_mass) < log_delta - tuning.negligible:
             left_out.append(log_ways + k * math.log(heavy_mass))  # k or more heavy steps: a union over the sets of k
             break
         heavy_k = _moments(heavy, spread.low + cut * spread.step, spread.step, theta) if k else np.zeros_like(theta)
         bound = (n - k) * light_k + k * heavy_k - theta * epsilon - (theta * np.log1p(1 / theta) + np.log1p(theta))
         best = int(np.argmin(bound))
         charged = log_ways + float((bound + theta * (epsilon - least)).min())  # holds for every eps >= least
-        if charged < log_delta - _NEGLIGIBLE:
+        if charged < log_delta - tuning.negligible:
             left_out.append(charged)
             continue
         work += max(4, k + 1) * len(spread.mass)
-        if k > 12 or work > _MOST_WORK:
+        if k > 12 or work > tuning.most_work:
             return None
-        part = _power(spread, cut, n, k, _refined(theta, bound, best), log_ways, least)
+        part = _power(spread, cut, n, k, _refined(theta, bound, best), log_ways, least, tuning.longest)
         sums.append(part)
     return tuple(sums), log_sum(left_out) + 1e-9 if left_out else -math.inf
 
@@ -296,7 +299,7 @@ def _tilted(mass: Floats, low: float, step: float, theta: float) -> tuple[Floats
     return tilted / total, top + math.log(total)
 
 
-def _power(spread: Spread, cut: int, n: int, k: int, theta: float, log_ways: float, least: float) -> _Sum:
+def _power(spread: Spread, cut: int, n: int, k: int, theta: float, log_ways: float, least: float, longest: int) -> _Sum:
     """The n-fold sum with k heavy steps by FFT, with its error in the 2-norm and the mass that wraps around."""
     points = len(spread.mass)
     light, light_k = _tilted(spread.mass[:cut], spread.low, spread.step, theta)
@@ -304,7 +307,7 @@ def _power(spread: Spread, cut: int, n: int, k: int, theta: float, log_ways: flo
     if k:
         heavy, heavy_k = _tilted(spread.mass[cut:], spread.low + cut * spread.step, spread.step, theta)
     full = (n - k) * (cut - 1) + k * (points - 1) + 1
-    length = _fast_length(min(full, max(4, k + 1) * points + 4096, _LONGEST))
+    length = _fast_length(min(full, max(4, k + 1) * points + 4096, longest))
     transform = _integer_power(np.fft.rfft(light, length), n - k)
     if k:
         shifted = np.zeros(points)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dptally.accounting.certified.tuning import STANDARD, OutcomeTuning
 from dptally.law import Composition
 from dptally.law.law import Floats
 from dptally.laws.atoms import log_atomic_profile
@@ -20,10 +21,6 @@ from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS, SMALLEST, down, up
 
 __all__ = ["Enumerated", "enumerated"]
-
-_MOST_SUMS = 1 << 14  # atoms of one sum
-_MOST_PAIRS = 1 << 20  # products of one convolution
-_SAME = 1e-14  # relative to the largest position
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +32,8 @@ class _Atoms:
     least: Floats
     most: Floats
 
-    def plus(self, other: _Atoms) -> _Atoms | None:
-        if len(self.low) * len(other.low) > _MOST_PAIRS:
+    def plus(self, other: _Atoms, tuning: OutcomeTuning) -> _Atoms | None:
+        if len(self.low) * len(other.low) > tuning.most_pairs:
             return None
         least = (self.least[:, None] * other.least).ravel() * (1 - 2 * EPS)
         return _Atoms(
@@ -44,15 +41,16 @@ class _Atoms:
             up((self.high[:, None] + other.high).ravel()),
             np.where(least > 1e-300, least, 0.0),  # where it may have underflowed nothing is claimed
             (self.most[:, None] * other.most).ravel() * (1 + 2 * EPS) + SMALLEST,
-        ).merged()
+        ).merged(tuning)
 
-    def merged(self) -> _Atoms | None:
+    def merged(self, tuning: OutcomeTuning) -> _Atoms | None:
         """Atoms at the same place made one; None where too many are left."""
         size = float(np.abs(self.high).max(initial=0.0))
-        place = np.floor(self.low / (_SAME * size)) if _SAME * size > 0 else np.zeros(len(self.low))
+        same = tuning.same * size
+        place = np.floor(self.low / same) if same > 0 else np.zeros(len(self.low))
         order = np.argsort(place, kind="stable")
         starts = np.nonzero(np.append(True, np.diff(place[order]) != 0))[0]
-        if len(starts) > _MOST_SUMS:
+        if len(starts) > tuning.most_sums:
             return None
         most = int(np.diff(np.append(starts, len(order))).max(initial=1))
         return _Atoms(
@@ -62,7 +60,7 @@ class _Atoms:
             np.add.reduceat(self.most[order], starts) * (1 + most * EPS),
         )
 
-    def times(self, count: int) -> _Atoms | None:
+    def times(self, count: int, tuning: OutcomeTuning) -> _Atoms | None:
         """The sum of ``count`` copies, by squaring."""
         total: _Atoms | None = None
         square: _Atoms | None = self
@@ -70,13 +68,13 @@ class _Atoms:
             if square is None:
                 return None
             if count & 1:
-                total = square if total is None else total.plus(square)
+                total = square if total is None else total.plus(square, tuning)
                 if total is None:
                     return None
             count >>= 1
             if not count:
                 return total
-            square = square.plus(square)
+            square = square.plus(square, tuning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +95,20 @@ class Enumerated:
         return lower, np.minimum(upper, 0.0)
 
 
-def enumerated(composition: Composition) -> Enumerated | None:
+def enumerated(composition: Composition, tuning: OutcomeTuning = STANDARD.outcomes) -> Enumerated | None:
     """The atoms of the sum of all losses; None where a law has no short list or the sum would have too long a one."""
     total: _Atoms | None = None
     beyond: list[float] = []
     for law, count in composition.parts:
-        if count > 4 * _MOST_SUMS:
+        if count > 4 * tuning.most_sums:
             return None
         listed = law.listed_atoms()
-        if listed is None or not 0 < len(listed.low) <= _MOST_SUMS:
+        if listed is None or not 0 < len(listed.low) <= tuning.most_sums:
             return None
-        power = _Atoms(listed.low, listed.high, listed.least, listed.most).times(count)
+        power = _Atoms(listed.low, listed.high, listed.least, listed.most).times(count, tuning)
         if power is None:
             return None
-        total = power if total is None else total.plus(power)
+        total = power if total is None else total.plus(power, tuning)
         if total is None:
             return None
         beyond.append(math.log(count) + listed.log_missed)

@@ -10,12 +10,11 @@ from fractions import Fraction
 import numpy as np
 
 from dptally.accounting.certified.lattice.measure import listed_atoms
+from dptally.accounting.certified.tuning import STANDARD, LatticeTuning
 from dptally.law import Composition, Law
 from dptally.numerics.rounding import EPS, Floats
 
 __all__ = ["Layout", "layouts", "step_for"]
-
-_LEFT_OUT = 1e-13  # probability that may be gathered into the first node
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +51,15 @@ class Layout:
         return start - before * step, before
 
 
-def layouts(composition: Composition, log_floor: float, tilt: float) -> list[Layout]:
+def layouts(
+    composition: Composition, log_floor: float, tilt: float, tuning: LatticeTuning = STANDARD.lattice
+) -> list[Layout]:
     """``log_floor``: a log-profile that does not matter any more; ``tilt``: about -d log delta / d eps, or
     less."""
-    return [_layout(law, count, log_floor - math.log(count), tilt) for law, count in composition.parts]
+    return [_layout(law, count, log_floor - math.log(count), tilt, tuning) for law, count in composition.parts]
 
 
-def _layout(law: Law, count: int, log_floor: float, tilt: float) -> Layout:
+def _layout(law: Law, count: int, log_floor: float, tilt: float, tuning: LatticeTuning) -> Layout:
     atoms = np.array(listed_atoms(law), dtype=np.float64).reshape(-1, 2)
     positions, masses = atoms[:, 0], atoms[:, 1]
     missing = 1.0 - law.infinity_mass - math.fsum(masses)
@@ -74,7 +75,7 @@ def _layout(law: Law, count: int, log_floor: float, tilt: float) -> Layout:
         return Layout(law, count, positions, masses, False, base, lowest, last, False, True)
     if positions.size and base is not None and abs(lowest - law.infimum) <= 1e-12 * abs(law.infimum):
         return Layout(law, count, positions, masses, False, base, lowest, last, False)
-    first, trimmed = _left_end(law, tilt)
+    first, trimmed = _left_end(law, tilt, tuning.left_out)
     return Layout(law, count, positions, masses, False, None, first, last, trimmed)
 
 
@@ -129,8 +130,8 @@ def _right_end(law: Law, log_floor: float) -> float:
     return float(points[int(np.argmax(law.log_profile(points)[1] <= log_floor))] or points[-1])
 
 
-def _left_end(law: Law, tilt: float) -> tuple[float, bool]:
-    """A loss x with about exp(tilt x) P(L < x) <= _LEFT_OUT, and whether P(L < x) itself is larger than
+def _left_end(law: Law, tilt: float, left_out: float) -> tuple[float, bool]:
+    """A loss x with about exp(tilt x) P(L < x) <= ``left_out``, and whether P(L < x) itself is larger than
     that."""
     finite = 1.0 - law.infinity_mass
 
@@ -141,12 +142,12 @@ def _left_end(law: Law, tilt: float) -> tuple[float, bool]:
     if math.isfinite(law.infimum):
         points = np.append(law.infimum, points[points > law.infimum])
     for _ in range(2):
-        enough = weight(points) > _LEFT_OUT
+        enough = weight(points) > left_out
         i = int(np.argmax(enough)) if enough.any() else len(points) - 1
         if i == 0:
             break
         points = np.linspace(points[i - 1], points[i], 17)
-    first = points[max(int(np.argmax(weight(points) > _LEFT_OUT)) - 1, 0)]
+    first = points[max(int(np.argmax(weight(points) > left_out)) - 1, 0)]
     return float(first), bool(finite - law.tail(np.array([first]))[0] > 1e-11)
 
 

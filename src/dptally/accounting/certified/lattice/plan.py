@@ -11,22 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from dptally.accounting.certified.lattice.measure import Spread
+from dptally.accounting.certified.tuning import STANDARD, LatticeTuning
 from dptally.numerics.rounding import Floats
 
-__all__ = ["Outline", "Plan"]
+__all__ = ["Outline", "Plan", "tilts_of"]
 
-TILTS = 2.0 ** (np.arange(-40, 81) / 2.0)
-_COARSE = TILTS[::2]
-_BINS = 2048
-_CUTS = np.array(
-    [0.02, 0.04, 0.07, 0.1, 0.14, 0.18, 0.22, 0.27, 0.32, 0.37, 0.42, 0.47, 0.52, 0.58, 0.65, 0.72, 0.8, 0.9]
-)
-_MOST_JUMPS = 6
-_WORTH = 8.0  # nats that a cut must save
+
+@lru_cache(maxsize=16)
+def tilts_of(tuning: LatticeTuning) -> Floats:
+    """2^(k/2) for the k of the tuning."""
+    return np.asarray(2.0 ** (np.arange(*tuning.tilts) / 2.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +50,10 @@ class _Bins:
     above: Floats
 
     @classmethod
-    def of(cls, spread: Spread, count: int) -> _Bins:
+    def of(cls, spread: Spread, count: int, tuning: LatticeTuning) -> _Bins:
+        coarse = tilts_of(tuning)[::2]
         n = len(spread.masses)
-        width = -(-n // _BINS)
+        width = -(-n // tuning.bins)
         padded = np.zeros(-(-n // width) * width)
         padded[:n] = spread.masses
         table = padded.reshape(-1, width)
@@ -63,10 +63,10 @@ class _Bins:
             log_mass = np.log(mass)
         position: Floats = np.float64(spread.step) * (np.arange(len(mass)) * width + np.where(mass > 0, centre, 0.0))
         log_mass = log_mass - spread.tilt * position + spread.log_factor
-        exponents = log_mass + _COARSE[:, None] * position
+        exponents = log_mass + coarse[:, None] * position
         top = exponents.max(axis=1, keepdims=True)
         weights = np.exp(exponents - top)
-        zero = np.zeros((len(_COARSE), 1))
+        zero = np.zeros((len(coarse), 1))
         with np.errstate(divide="ignore"):
             below = np.log(np.concatenate([zero, np.cumsum(weights, axis=1)], axis=1)) + top
             above = np.log(np.concatenate([np.cumsum(weights[:, ::-1], axis=1)[:, ::-1], zero], axis=1)) + top
@@ -93,21 +93,22 @@ class Outline:
 
     bins: tuple[_Bins, ...]
     offset: float
+    tuning: LatticeTuning
 
     @classmethod
-    def of(cls, spreads: Sequence[tuple[Spread, int]]) -> Outline:
+    def of(cls, spreads: Sequence[tuple[Spread, int]], tuning: LatticeTuning = STANDARD.lattice) -> Outline:
         offset = math.fsum(spread.offset * count for spread, count in spreads)
-        return cls(tuple(_Bins.of(spread, count) for spread, count in spreads), offset)
+        return cls(tuple(_Bins.of(spread, count, tuning) for spread, count in spreads), offset, tuning)
 
     def plan(self, epsilon: float) -> Plan:
         """The better of no cut and the best cut, for delta at this (absolute) epsilon."""
         whole = self._scores(epsilon, None)[0]
         best, value = None, float(whole)
         if epsilon > 0:
-            for cut in _CUTS * epsilon:
+            for cut in np.asarray(self.tuning.cuts) * epsilon:
                 scores = self._scores(epsilon, float(cut))
                 total = float(np.logaddexp.reduce(scores)) if len(scores) > 1 else math.inf
-                if total < value - (_WORTH if best is None else 0.0):
+                if total < value - (self.tuning.worth if best is None else 0.0):
                     best, value = float(cut), total
         if best is None:
             return Plan(None, (self._tilt(epsilon, None, 0),), 1.0, value)
@@ -120,7 +121,7 @@ class Outline:
         """About log delta(epsilon), a little too large; the smaller of no cut and a few cuts."""
         value = float(self._scores(epsilon, None)[0])
         if epsilon > 0:
-            for cut in _CUTS[3::5] * epsilon:
+            for cut in np.asarray(self.tuning.cuts[3::5]) * epsilon:
                 scores = self._scores(epsilon, float(cut))
                 if len(scores) > 1:
                     value = min(value, float(np.logaddexp.reduce(scores)))
@@ -144,10 +145,11 @@ class Outline:
     def _scores(self, epsilon: float, cut: float | None) -> Floats:
         """log size of the terms with 0, 1, .. jumps, the last one standing for all that follow; each at its
         best tilt."""
-        payoff = -_COARSE * (epsilon - self.offset) - np.log(_COARSE) - np.log1p(_COARSE)
+        coarse = tilts_of(self.tuning)[::2]
+        payoff = -coarse * (epsilon - self.offset) - np.log(coarse) - np.log1p(coarse)
         if cut is None:
             return np.array([min(float((self._whole() + payoff).min()), 0.0)])
-        light, mean = np.zeros(len(_COARSE)), np.full(len(_COARSE), -math.inf)
+        light, mean = np.zeros(len(coarse)), np.full(len(coarse), -math.inf)
         for one in self.bins:
             place = one.split(cut)
             base, heavy = one.below[:, place], one.above[:, place]
@@ -158,10 +160,10 @@ class Outline:
         if not (light.min() < 1e29 and mean.max() > -math.inf):
             return np.empty(0)
         scores = [float((light + payoff).min())]
-        for k in range(1, _MOST_JUMPS + 1):
+        for k in range(1, self.tuning.most_jumps + 1):
             grown = light + k * mean - math.lgamma(k + 1) + payoff
             rest = float((grown + np.exp(np.minimum(mean, 690.0))).min())
-            if rest < max(scores) - 25.0 or k == _MOST_JUMPS or k > self._steps():
+            if rest < max(scores) - 25.0 or k == self.tuning.most_jumps or k > self._steps():
                 return np.array([*scores, rest])
             scores.append(float(grown.min()))
         return np.array(scores)
@@ -174,7 +176,7 @@ class Outline:
         return whole
 
     def _tilt(self, epsilon: float, cut: float | None, jumps: int) -> float:
-        """The tilt of one term: golden section on the logarithm of theta, around the best of TILTS."""
+        """The tilt of one term: golden section on the logarithm of theta, around the best of the table."""
 
         def size(log_theta: float) -> float:
             theta = math.exp(log_theta)
@@ -192,9 +194,9 @@ class Outline:
             jumped = jumps * math.log(mean) if jumps else 0.0
             return light + jumped - theta * (epsilon - self.offset) - log_theta - math.log1p(theta)
 
-        coarse = [size(math.log(t)) for t in TILTS[::4]]
-        i = int(np.argmin(coarse))
-        low, high = math.log(TILTS[max(4 * i - 4, 0)]), math.log(TILTS[min(4 * i + 4, len(TILTS) - 1)])
+        tilts = tilts_of(self.tuning)
+        i = 4 * int(np.argmin([size(math.log(t)) for t in tilts[::4]]))
+        low, high = math.log(tilts[max(i - 4, 0)]), math.log(tilts[min(i + 4, len(tilts) - 1)])
         ratio = 0.5 * (math.sqrt(5.0) - 1.0)
         a, b = high - ratio * (high - low), low + ratio * (high - low)
         at_a, at_b = size(a), size(b)

@@ -1,0 +1,52 @@
+"""Chernoff's bound from a table of K: (1 - e^{-x})+ <= e^{t x} t^t / (1 + t)^{1 + t} for every t > 0."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dptally.accounting.certified.contour.tables import tabulate
+from dptally.accounting.certified.tuning import STANDARD, ContourTuning
+from dptally.law import Composition
+from dptally.law.characteristic import MomentTable
+from dptally.law.law import Floats
+from dptally.numerics.rounding import EPS
+
+__all__ = ["chernoff_epsilon", "chernoff_log_delta", "log_chernoff"]
+
+
+def chernoff_epsilon(composition: Composition, log_delta: float, tuning: ContourTuning = STANDARD.contour) -> float:
+    """min over t of (K(t) - log delta + log c(t)) / t, c(t) = t^t / (1 + t)^(1 + t): an upper bound of eps, rounded
+    up.
+    """
+
+    def bound(rows: MomentTable) -> Floats:
+        t = rows.theta
+        size = np.abs(rows.moment) + abs(log_delta) + t * np.log1p(1 / t) + np.log1p(t)
+        return np.asarray(
+            (rows.moment + rows.error - log_delta - t * np.log1p(1 / t) - np.log1p(t) + 8 * EPS * size)
+            / t
+            * (1 + 4 * EPS)
+        )
+
+    table = tabulate(composition.parts, lambda rows: bool(np.argmin(bound(rows)) < len(rows.theta) - 4), tuning)
+    return max(0.0, float(bound(table).min())) if len(table.theta) else math.inf
+
+
+def log_chernoff(table: MomentTable, epsilon: float) -> Floats:
+    """K(t) - t eps + log c(t) at each tilt: upper bounds of log delta(eps), rounded up."""
+    t = table.theta
+    log_c = t * np.log1p(1 / t) + np.log1p(t)
+    rounding = 8 * EPS * (np.abs(table.moment) + t * abs(epsilon) + log_c)
+    return np.asarray(table.moment + table.error - t * epsilon - log_c + rounding)
+
+
+def chernoff_log_delta(composition: Composition, epsilon: float, tuning: ContourTuning = STANDARD.contour) -> float:
+    """The least of :func:`log_chernoff` over the tilts."""
+
+    def passed(rows: MomentTable) -> bool:
+        return bool(np.argmin(log_chernoff(rows, epsilon)) < len(rows.theta) - 4)
+
+    table = tabulate(composition.parts, passed, tuning)
+    return min(0.0, float(log_chernoff(table, epsilon).min())) if len(table.theta) else 0.0
