@@ -124,7 +124,14 @@ def test_F93_histogram_mode_against_propose_test_release() -> None:
 
         silent = below.get(pass_threshold(epsilon, 1e-6) - (gap - 1), mpf(1))
         assert found.propose_silent == pytest.approx(float(silent), rel=1e-9)
+        # three categories, both rivals as high as the lead allows
+        three = sum(pmf[k] * (1 - below.get(k + gap - 1, mpf(1)) ** 2) for k in range(-400, 401))
+        some = mode_accuracy(n=gap + 100, gap=gap, epsilon=epsilon, delta=1e-6, categories=3)
+        assert three <= some.histogram_wrong
+        assert some.histogram_wrong == pytest.approx(float(three), rel=1e-8)
+        assert some.propose_silent == found.propose_silent
     assert mode_accuracy(100, 4, 1.0, 1e-6).better == "histogram"
+    assert 8 / 9 <= mode_accuracy(10, 4, 1e-7, 1e-6, categories=9).histogram_wrong <= 1  # a bound, if a wide one
     for gap in (0, 200, 3):
         with pytest.raises(dp.InvalidArgument, match="gap"):
             mode_accuracy(100, gap, 1.0, 1e-6)

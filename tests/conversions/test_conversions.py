@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import golden
+from dptally.answers.convert import convert
 from dptally.conversions import EDGES, edge
 from dptally.conversions.alpha import alpha_to_approx, alpha_to_approx_paper, alpha_to_renyi
 from dptally.conversions.approximate import approx_to_approx, approx_to_approx_delta
@@ -45,8 +46,10 @@ from dptally.conversions.renyi import (
     renyi_to_approx_cks,
     renyi_to_approx_delta,
     renyi_to_approx_mironov,
+    renyi_to_lower_order,
 )
 from dptally.errors import InvalidArgument
+from dptally.mechanisms import AlphaDP, PureDP, RenyiDP
 
 epsilons = st.floats(1e-6, 30)
 orders = st.floats(1 + 1e-4, 1e3)
@@ -270,3 +273,55 @@ def test_F9_gaussian_noise_for_a_renyi_target():
     assert gdp_to_renyi(1 / sigma, order) == pytest.approx(target, rel=1e-14)
     assert gdp_to_zcdp(math.sqrt(2 * 0.3)) == pytest.approx(0.3, rel=1e-14)
     assert np.isclose(gdp_to_alpha(1 / 2.0, 2.0), math.expm1(0.25) / 2)
+
+
+def two_points(x, y, a):
+    """The divergence of order a of two points with ratios e^x and e^-y."""
+    q = (1 - mp.exp(-y)) / (mp.exp(x) - mp.exp(-y))
+    return mp.log(q * mp.exp(a * x) + (1 - q) * mp.exp(-a * y)) / (a - 1)
+
+
+def both_ways(x, y, a):
+    return max(two_points(x, y, mp.mpf(a)), two_points(y, x, mp.mpf(a)))
+
+
+def largest(fits):
+    """The largest number up to 100 that fits."""
+    low, high = mp.mpf(0), mp.mpf(100)
+    for _ in range(140):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize(
+    ("order", "epsilon", "target"), [(10.0, 1.0, 2.0), (3.0, 0.01, 1.5), (50.0, 4.0, 49.0), (2.5, 8.0, 1.01)]
+)
+def test_a_lower_order_is_that_of_randomized_response(order, epsilon, target):
+    """By mpmath: the response attains it; no other pair with both divergences below is above it."""
+    found = renyi_to_lower_order(order, epsilon, target)
+    with mp.workdps(40):
+        x = largest(lambda v: both_ways(v, v, order) <= epsilon)
+        exact = both_ways(x, x, target)
+        assert exact <= found <= exact * (1 + mp.mpf("1e-12"))
+        assert found < epsilon
+        for factor in ("0.3", "0.6", "0.9", "1.2", "2", "5"):  # lopsided pairs
+            side = mp.mpf(factor)
+            x = largest(lambda v, side=side: both_ways(v, side * v, order) <= epsilon)
+            assert both_ways(x, side * x, target) <= exact
+
+
+def test_lower_orders_at_the_edges():
+    assert renyi_to_lower_order(math.inf, 1.0, 2.0) == pytest.approx(pure_to_renyi(1.0, 2.0), rel=1e-14)
+    assert renyi_to_lower_order(4.0, 0.0, 2.0) == 0.0
+    for wrong in (1.0, 5.0, math.inf, math.nan):
+        with pytest.raises(InvalidArgument):
+            renyi_to_lower_order(4.0, 1.0, wrong)
+
+
+def test_convert_takes_the_lower_order():
+    assert convert(RenyiDP((10.0,), (1.0,)), "renyi", order=2.0).epsilons[0] < 0.77354
+    assert convert(RenyiDP((2.0, 10.0), (0.5, 1.0)), "renyi", order=2.0).epsilons[0] == 0.5
+    adp = convert(AlphaDP(10.0, 1.0), "alpha", order=2.0)
+    assert adp.declared_epsilon < 0.5 * math.expm1(alpha_to_renyi(10.0, 1.0))  # what the same epsilon would be
+    assert convert(RenyiDP((4.0,), (0.0,)), "renyi", order=2.0).epsilons == (0.0,)

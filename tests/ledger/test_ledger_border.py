@@ -481,6 +481,10 @@ EVERY: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "response": (release.randomized_response, [0, 1], {"p": 0.75}),
     "bits": (release.mode_of_bits, [1], {"epsilon": 0.1, "delta": 1e-9, "adjacency": dp.ADD_REMOVE}),
     "test": (release.propose_test_release, [1], {"base": max, "distance": len, "epsilon": 0.1, "delta": 1e-9}),
+    "median": (release.stable_median, [1], {"lower": 0, "upper": 9, "local_sensitivity": 1, "epsilon": 0.1,
+                                            "delta": 1e-9, "scale": 9, "adjacency": dp.ADD_REMOVE}),
+    "trimmed": (release.stable_mean, [1], {"lower": 0, "upper": 9, "local_sensitivity": 1, "epsilon": 0.1, "trim": 2,
+                                           "delta": 1e-9, "sigma": 9, "adjacency": dp.REPLACE}),
 }  # fmt: skip
 
 

@@ -125,6 +125,28 @@ def test_the_zcdp_notes() -> None:
     assert claims["pure.5"] < 12.5
 
 
+def test_the_mode_of_a_histogram_or_by_propose_test_release() -> None:
+    """Every statement of the text, at every lead from 1 to 400 and whatever n; the probabilities from mpmath's law."""
+    exhibit = zcdp_notes.remark_7_1()
+    a = mp.exp(-mpf(1) / 2)
+    gaps = list(zcdp_notes.GAPS)
+    two = [a**g * (g * (1 - a) + (1 + a * a) / (1 + a) + a) / (1 + a) ** 2 for g in gaps]
+    wrong, _ = zcdp_notes.failures(0.5, 1e-6, 2)
+    assert [float(p) for p in two] == pytest.approx(wrong, rel=1e-9)
+    for delta in (1e-6, 1e-10):
+        passing = next(t for t in range(400) if a ** (t + 1) / (1 + a) <= delta)
+        silent = [1 - a ** (k + 1) / (1 + a) if (k := passing - g + 1) >= 0 else a**-k / (1 + a) for g in gaps]
+        assert [float(p) for p in silent] == pytest.approx(zcdp_notes.failures(0.5, delta, 2)[1], rel=1e-9)
+        assert all(p < q for p, q in zip(two, silent, strict=True))
+        needed = next(g for g in gaps if all(p <= 0.01 for p in silent[g - 1 :]))
+        assert exhibit.numbers[f"propose.{delta:g}"] == needed
+        for gap in (40, 80, 160)[delta < 1e-6 :]:  # beyond the threshold of the test
+            assert 0.5 < exhibit.numbers[f"kinds.{gap}.{delta:g}"] / (4 / (0.5 * delta * gap)) < 2
+    assert exhibit.numbers["histogram.2"] == next(g for g in gaps if all(p <= 0.01 for p in two[g - 1 :]))
+    assert f"needs {exhibit.numbers['propose.1e-06']:.0f}, whatever" in exhibit.ours
+    assert len({zcdp_notes.mode_accuracy(n, 9, 0.5, 1e-6, categories=5) for n in range(9, 200)}) == 1
+
+
 def test_mironovs_paper() -> None:
     paper = mironov.paper()
     check_page(paper)

@@ -21,6 +21,7 @@ from dptally.mechanisms import (
 )
 from dptally.noise import grid
 from dptally.release import Released, propose, total
+from dptally.release import records as records_
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_counts(no_noise):
 def test_the_exact_sum_moves_by_no_more_than_the_sensitivity(records, lower, width, adjacency):
     """The statement that float sums break: in grid steps, for every neighbour, by exact arithmetic."""
     upper = lower + width
-    inside = total._range(F(lower), F(upper), integers=False)
+    inside = records_.range_of(F(lower), F(upper), integers=False)
     step = F(2) ** inside.exponent
     if adjacency is ADD_REMOVE:
         sensitivity, neighbour = max(abs(F(lower)), abs(F(upper))), [*records, 1e300]
@@ -73,7 +74,7 @@ def test_the_exact_sum_moves_by_no_more_than_the_sensitivity(records, lower, wid
 def test_a_float_sum_would_break_where_ours_does_not():
     """A large record and many small ones: added in floats the result depends on their order."""
     records = np.array([1e12] + [1e-4] * 1000)
-    inside = total._range(F(0), F(1e12), integers=False)
+    inside = records_.range_of(F(0), F(1e12), integers=False)
     forwards, backwards = total._exact_sum(records, inside), total._exact_sum(records[::-1], inside)
     assert forwards == backwards
     step = F(2) ** inside.exponent

@@ -11,7 +11,8 @@ from dptally import checks
 from dptally.accounting import concentrated, gaussian, pure
 from dptally.accounting.moments import infinity_mass, log_moment_upper
 from dptally.conversions import EDGES
-from dptally.conversions.renyi import renyi_to_alpha
+from dptally.conversions.alpha import alpha_to_renyi
+from dptally.conversions.renyi import renyi_to_alpha, renyi_to_lower_order
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Composition
 from dptally.mechanisms import registry
@@ -124,15 +125,25 @@ def _approx(guarantee: Mechanism, delta: float | None, epsilon: float | None) ->
 
 def _by_edges(guarantee: Mechanism, gives: str, asked: float) -> list[float]:
     """What the edges say of a declared order: exact, where a search over all orders stops a little short."""
-    if isinstance(guarantee, RenyiDP):
-        parameters = list(zip(guarantee.orders, guarantee.epsilons, strict=True))
-    elif isinstance(guarantee, AlphaDP):
-        parameters = [(guarantee.alpha, guarantee.declared_epsilon)]
-    else:
-        return []
+    parameters = _declared_orders(guarantee)
     source = _edge_name(guarantee)
     edges = [e for e in EDGES if (e.source, e.target, e.gives) == (source, "approx", gives)]
     return [e.function(*stated, asked) for e in edges for stated in parameters]
+
+
+def _declared_orders(guarantee: Mechanism) -> list[tuple[float, float]]:
+    """(order, epsilon) as they were declared, in the units of the guarantee."""
+    if isinstance(guarantee, RenyiDP):
+        return list(zip(guarantee.orders, guarantee.epsilons, strict=True))
+    return [(guarantee.alpha, guarantee.declared_epsilon)] if isinstance(guarantee, AlphaDP) else []
+
+
+def _from_higher_orders(guarantee: Mechanism, order: float) -> list[float]:
+    """What each declared order at or above this one implies by itself."""
+    stated = _declared_orders(guarantee)
+    if isinstance(guarantee, AlphaDP):
+        stated = [(a, alpha_to_renyi(a, e)) for a, e in stated]
+    return [renyi_to_lower_order(a, e, order) for a, e in stated if a >= order]
 
 
 def _renyi(guarantee: Mechanism, order: float) -> float:
@@ -145,10 +156,10 @@ def _renyi(guarantee: Mechanism, order: float) -> float:
     if order == math.inf:
         return pure.epsilon(directions).value
     t = np.array([order - 1.0])  # exact up to 2^53
-    found = max(float(log_moment_upper(composition, t)[0]) / float(t[0]) for composition in directions)
+    found = max((float(log_moment_upper(composition, t)[0]) / float(t[0]) for composition in directions), default=0.0)
     if not math.isfinite(found):
         raise Unanswerable(f"the Renyi divergence of order {order!r} is not known to be finite")
-    return up(found, 2) if found > 0 else 0.0
+    return min([up(found, 2) if found > 0 else 0.0, *_from_higher_orders(guarantee, order)])
 
 
 def _renyi_curve(guarantee: Mechanism, orders: list[float]) -> RenyiDP:

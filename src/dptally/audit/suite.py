@@ -28,6 +28,7 @@ __all__ = ["Case", "suite"]
 
 _MANY = 200_000  # runs of what draws arrays
 _RUNS = 22_000  # runs of a release with one noisy number
+_FEW = 14_000  # runs of a release that sorts its records
 _MORE = 36_000  # runs of a release with two: the deciding event is rarer
 
 
@@ -278,6 +279,20 @@ def _others() -> tuple[Case, ...]:
             batched=True,
         ),
         _release("mode_of_bits", _majority, [1] * 5, [1] * 4 + [0]),
+        _release(
+            "stable_median",
+            _middle_if_stable,
+            np.repeat([1, 2], [100, 100]),
+            np.repeat([1, 2], [99, 100]),
+            samples=_FEW,
+        ),
+        _release(
+            "stable_mean",
+            _trimmed_if_stable,
+            np.repeat([0, 100], [350, 250]),
+            np.repeat([0, 100], [349, 251]),
+            samples=_FEW,
+        ),
         _release("propose_test_release", _largest_if_safe, [9] * 3 + [0], [9] * 2 + [0] * 2),
         _release("clip_and_rectify", _rectified_sum, [0, 0], [0, 1]),
         Case("release.poisson_sample", _sampled_sum, [0, 0], [0, 0, 1], claim, _RUNS),
@@ -295,6 +310,20 @@ def _largest_if_safe(data: list[int]) -> release.Released:
     return release.propose_test_release(
         data, max, lambda x: max(x.count(9) - 1, 0), epsilon=2.5, delta=0.01, adjacency=REPLACE
     )
+
+
+# Of a stable release the test is cheap (epsilon 0.04) and nearly always passed: the noise on the answer is what shows
+_TESTED: dict[str, Any] = {"local_sensitivity": 1, "epsilon": 0.04, "delta": 0.01, "scale": _SCALE, "grid": 1}
+
+
+def _middle_if_stable(data: Any) -> release.Released:
+    """With a hundred ones and a hundred twos the median is 1; with a one less it is 2, and no more than that."""
+    return release.stable_median(data, lower=0, upper=4, adjacency=ADD_REMOVE, **_TESTED)
+
+
+def _trimmed_if_stable(data: Any) -> release.Released:
+    """The hundred records in the middle are 0; one of them replaced lets the first of the others in: 100/100."""
+    return release.stable_mean(data, lower=0, upper=400, trim=250, missing=0, adjacency=REPLACE, **_TESTED)
 
 
 def _rectified_sum(data: list[int]) -> release.Released:

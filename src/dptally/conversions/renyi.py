@@ -12,8 +12,9 @@ from dptally.accounting.alpha import from_renyi
 from dptally.accounting.approximate import implied_delta, implied_epsilon
 from dptally.accounting.renyi import CONVERSIONS, best_delta, best_epsilon, sharper_delta, sharper_epsilon
 from dptally.checks import Floats
+from dptally.conversions.pure import pure_to_renyi
 from dptally.errors import InvalidArgument
-from dptally.numerics.rounding import up
+from dptally.numerics.rounding import EPS, up
 
 __all__ = [
     "renyi_to_alpha",
@@ -21,6 +22,7 @@ __all__ = [
     "renyi_to_approx_cks",
     "renyi_to_approx_delta",
     "renyi_to_approx_mironov",
+    "renyi_to_lower_order",
 ]
 
 
@@ -100,6 +102,42 @@ def renyi_to_alpha(order: float, epsilon: float) -> float:
     0.142012708344
     """
     return from_renyi(order, epsilon)
+
+
+def renyi_to_lower_order(order: float, epsilon: float, target_order: float) -> float:
+    """The largest divergence of a lower order that (order, epsilon)-RDP in both directions allows, rounded up.
+
+    It is that of randomized response whose divergence at ``order`` is epsilon, and less than epsilon. Proof: let x be
+    the parameter of that response, a the order, 1 < b < a. One h(r) = l r^a + m r^(1-a) + c r + d - r^b vanishes
+    doubly at r = e^x and at e^-x (four conditions; the four powers are a Chebyshev system). With the multiplicities
+    it has four positive zeros, so by Descartes' rule for real exponents the five coefficients alternate in sign: l
+    and m are positive, there is no fifth zero, and h >= 0. Hence E_Q[r^b] <= l E_Q[r^a] + m E_Q[r^(1-a)] + c + d for
+    r = dP/dQ, and the two moments on the right are those of the two directions at order a, which are at most those
+    of the response, for which equality holds.
+
+    >>> round(renyi_to_lower_order(10.0, 1.0, 2.0), 9)
+    0.773530646
+    """
+    order, target = _checked(order, "tightest"), checks.order("target_order", target_order)
+    epsilon = checks.nonnegative("epsilon", epsilon)
+    if not 1 < target <= order:
+        raise InvalidArgument("target_order", f"above 1 and at most the order {order!r}", target_order)
+    if target == order or epsilon == 0:
+        return epsilon
+    return min(epsilon, pure_to_renyi(_response_with(order, epsilon), target))
+
+
+def _response_with(order: float, epsilon: float) -> float:
+    """An x for which randomized response of e^x has a divergence of at least ``epsilon`` at ``order``, nearly least.
+
+    It is at least x - log(2)/(a - 1).
+    """
+    low = epsilon
+    high = epsilon if math.isinf(order) else up(epsilon + up(math.log(2)) / (order - 1), 4)
+    while low < (middle := 0.5 * (low + high)) < high:
+        enough = pure_to_renyi(middle, order) * (1 - 64 * EPS) >= epsilon
+        low, high = (low, middle) if enough else (middle, high)
+    return high
 
 
 def _line(epsilon: float) -> Callable[[Floats], Floats]:

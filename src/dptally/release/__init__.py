@@ -20,5 +20,7 @@ from dptally.release.response import estimate_counts as estimate_counts
 from dptally.release.response import randomized_response as randomized_response
 from dptally.release.sampling import PoissonSample as PoissonSample
 from dptally.release.sampling import poisson_sample as poisson_sample
+from dptally.release.stable import stable_mean as stable_mean
+from dptally.release.stable import stable_median as stable_median
 from dptally.release.total import bounded_sum as bounded_sum
 from dptally.release.total import mean as mean

@@ -20,7 +20,7 @@ from dptally.release import column
 from dptally.release.function import Stated, checked_unit, release_function
 from dptally.release.released import ROW, Released
 
-__all__ = ["mode_of_bits", "pass_threshold", "propose_test_release"]
+__all__ = ["mode_of_bits", "pass_threshold", "passes", "propose_test_release"]
 
 Data = TypeVar("Data")
 
@@ -95,11 +95,11 @@ def propose_test_release(
         adjacency=adjacency,
         unit=unit,
     )
-    passed = _passes(distance(data), epsilon, delta)
+    passed = passes(distance(data), epsilon, delta)
     return stated.released(base(data) if passed else None)
 
 
-def _passes(away: object, epsilon: float, delta: float) -> bool:
+def passes(away: object, epsilon: float, delta: float) -> bool:
     noisy = _checked_distance(away) + noise.discrete_laplace(1 / Fraction(float(epsilon)))
     return noisy > pass_threshold(epsilon, delta)
 
@@ -133,7 +133,7 @@ def mode_of_bits(data: object, *, epsilon: float, delta: float, adjacency: Adjac
     stated = _bits_stated(epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit)
     ones, zeros = column.bits("data", data)
     margin = ones - zeros
-    passed = _passes(_distance_of_margin(margin, adjacency), epsilon, delta)
+    passed = passes(_distance_of_margin(margin, adjacency), epsilon, delta)
     return stated.released(int(margin >= 1) if passed else None)
 
 

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from dptally import noise
 from dptally.errors import InvalidArgument
 from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency
 from dptally.noise import grid as grids
@@ -25,99 +23,34 @@ from dptally.release import column
 from dptally.release.additive import Additive, additive
 from dptally.release.column import DROP, Rule
 from dptally.release.function import Stated, checked_unit, release_function
+from dptally.release.records import (
+    Range,
+    checked_adjacency,
+    checked_bounds,
+    grid_for,
+    missing_value,
+    range_of,
+    steps_of,
+)
 from dptally.release.released import ROW, Released
 
 __all__ = ["bounded_sum", "mean"]
 
 CHUNK = 1 << 14  # the working arrays stay in the processor's cache
 _TOGETHER = 512  # records of up to 53 bits that can be added in 64
-_NARROW = 1 << 51  # whole bounds up to here: integers and doubles are then clipped to the same numbers
 
 
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """The records' range in steps of 2^exponent: lower <= step <= upper, inside what the caller declared."""
-
-    lower: int
-    upper: int
-    exponent: int
-    integers: bool = False  # whether records of integers may be added as they are
-
-
-def _bounds(lower: Exact, upper: Exact) -> tuple[Fraction, Fraction]:
-    low, high = parameters.rational("lower", lower), parameters.rational("upper", upper)
-    if not low < high:
-        raise InvalidArgument("lower, upper", "ordered (lower < upper)", (lower, upper))
-    return low, high
-
-
-def _range(low: Fraction, high: Fraction, integers: bool) -> _Range:
-    """The finest grid on which the bounds need no more than 53 bits; steps of 1 for a column of integers
-    between whole bounds.
-
-    It serves to add exactly. The account and the grid of the noise come from the declared bounds alone, which
-    contain this range. A column of integers gives the sum that the same column of doubles would give: one
-    missing value turns the one into the other in many libraries.
-    """
-    largest = max(abs(low), abs(high))
-    whole = low.denominator == high.denominator == 1 and largest <= _NARROW
-    if integers and whole:
-        return _Range(int(low), int(high), 0, True)
-    exponent = largest.numerator.bit_length() - largest.denominator.bit_length() - 52
-    return _Range(grids.ceil_steps(low, exponent), grids.floor_steps(high, exponent), exponent)
-
-
-def _exact_sum(records: NDArray[Any], inside: _Range) -> int:
+def _exact_sum(records: NDArray[Any], inside: Range) -> int:
     """The sum of the clipped records in grid steps: an exact integer of any width."""
     total = 0
     for start in range(0, len(records), CHUNK):
-        steps = _steps(records[start : start + CHUNK], inside)
+        steps = steps_of(records[start : start + CHUNK], inside)
         total += sum(np.add.reduceat(steps, np.arange(0, len(steps), _TOGETHER)).tolist())
     return total
 
 
-def _steps(records: NDArray[Any], inside: _Range) -> NDArray[np.int64]:
-    if inside.integers:
-        if records.dtype == np.uint64:
-            records = np.minimum(records, np.uint64(_NARROW))
-        return np.minimum(np.maximum(records.astype(np.int64), inside.lower), inside.upper)
-    scaled = _scaled(records, -inside.exponent)
-    # bounds of 53 bits are exact doubles
-    np.minimum(np.maximum(scaled, inside.lower, out=scaled), inside.upper, out=scaled)
-    return grids.nearest_steps(scaled)
-
-
-def _scaled(records: NDArray[Any], exponent: int) -> NDArray[np.float64]:
-    """records * 2^exponent, rounded only where the product is subnormal: far below half a step."""
-    with np.errstate(over="ignore", under="ignore"):
-        if abs(exponent) <= 1000:  # a power of two that is a double: one multiplication, which numpy does in vectors
-            product: NDArray[np.float64] = np.multiply(records, 2.0**exponent, dtype=np.float64)
-            return product
-        return np.ldexp(records.astype(np.float64), exponent)
-
-
-def _adjacency(adjacency: object) -> Adjacency:
-    if not isinstance(adjacency, Adjacency):
-        raise InvalidArgument("adjacency", "ADD_REMOVE or REPLACE: it changes the sensitivity", adjacency)
-    return adjacency
-
-
-def _grid_for(chosen: Additive, sensitivity: Fraction, grid: Exact | None) -> Additive:
-    """The noise on the grid that was asked for, or on one fine beside both the noise and the sensitivity."""
-    step = noise.natural_grid(min(chosen.parameter, sensitivity)) if grid is None else grid
-    return chosen.on_grid(parameters.power_of_two("grid", step))
-
-
 def _value(steps: int, exponent: int) -> int | float:
     return steps << exponent if exponent >= 0 else float(grids.from_grid(steps, exponent))
-
-
-def _missing(missing: object, low: Fraction, high: Fraction) -> float | Rule:
-    """What a missing value counts as, inside the bounds; DROP to leave it out."""
-    if missing is DROP:
-        return DROP
-    value = parameters.rational("missing", missing)
-    return float(min(max(value, low), high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +75,16 @@ def _prepared_sum(
     missing: Exact | Rule = DROP,
     unit: str = ROW,
 ) -> _Sum:
-    chosen, which = additive(scale, sigma), _adjacency(adjacency)
-    low, high = _bounds(lower, upper)
-    instead = _missing(missing, low, high)
+    chosen, which = additive(scale, sigma), checked_adjacency(adjacency)
+    low, high = checked_bounds(lower, upper)
+    instead = missing_value(missing, low, high)
     if which is ADD_REMOVE:
         sensitivity = max(abs(low), abs(high))
     elif instead is DROP:  # a record may become one that is left out, and count as 0
         sensitivity = max(high, Fraction(0)) - min(low, Fraction(0))
     else:
         sensitivity = high - low
-    chosen = _grid_for(chosen, sensitivity, grid)
+    chosen = grid_for(chosen, sensitivity, grid)
     mechanism = chosen.mechanism(grids.ceil_steps(sensitivity, chosen.exponent))
     return _Sum(Stated(mechanism, "bounded sum", which, checked_unit(unit)), chosen, low, high, instead)
 
@@ -191,7 +124,7 @@ def bounded_sum(
         lower=lower, upper=upper, adjacency=adjacency, scale=scale, sigma=sigma, grid=grid, missing=missing, unit=unit
     )
     records = column.numeric("data", data, plan.missing)
-    inside = _range(plan.low, plan.high, integers=records.dtype.kind != "f")
+    inside = range_of(plan.low, plan.high, integers=records.dtype.kind != "f")
     onto = plan.noise.exponent
     exact = grids.rescaled(_exact_sum(records, inside), inside.exponent, onto)
     return plan.stated.released(_value(plan.noise.add(exact), onto))
@@ -222,16 +155,16 @@ def _prepared_mean(
     missing: Exact | Rule = DROP,
     unit: str = ROW,
 ) -> _Mean:
-    chosen, which = additive(scale, sigma), _adjacency(adjacency)
-    low, high = _bounds(lower, upper)
-    instead = _missing(missing, low, high)
+    chosen, which = additive(scale, sigma), checked_adjacency(adjacency)
+    low, high = checked_bounds(lower, upper)
+    instead = missing_value(missing, low, high)
     counted = count_scale is not None or count_sigma is not None
     if which is REPLACE and counted and instead is not DROP:
         required = "left out under REPLACE where no record is left out: the count is public"
         raise InvalidArgument("count_scale, count_sigma", required, (count_scale, count_sigma))
     counting = additive(count_scale, count_sigma, "count_") if which is ADD_REMOVE or counted else None
     sensitivity = (high - low) / 2 if which is ADD_REMOVE else high - low
-    chosen = _grid_for(chosen, sensitivity, grid)
+    chosen = grid_for(chosen, sensitivity, grid)
     mechanism = chosen.mechanism(grids.ceil_steps(sensitivity, chosen.exponent))
     plan = mechanism if counting is None else mechanism + counting.mechanism(1)
     return _Mean(Stated(plan, "mean", which, checked_unit(unit)), chosen, counting, low, high, instead)
@@ -275,7 +208,7 @@ def mean(
         count_sigma=count_sigma, grid=grid, missing=missing, unit=unit,
     )  # fmt: skip
     records = column.numeric("data", data, plan.missing)
-    inside = _range(plan.low, plan.high, integers=records.dtype.kind != "f")
+    inside = range_of(plan.low, plan.high, integers=records.dtype.kind != "f")
     # distances from the middle of the range, in half steps so that the middle is one of them
     exponent = inside.exponent - 1
     centred = 2 * _exact_sum(records, inside) - (inside.lower + inside.upper) * len(records)
