@@ -34,6 +34,7 @@ LATER = {
     "status_html": _NOTEBOOK,
     "status_markdown": _NOTEBOOK,
     "serve": "dptally.web.server",
+    "settings_for": "dptally.web.server",
 }
 
 
