@@ -1,10 +1,17 @@
-"""``make papers``: every figure and table of the founding papers, redone, on one self-contained page."""
+"""``make papers``: every figure and table of the founding papers, redone.
+
+build/papers/index.html             one self-contained page with all pictures
+docs/gallery.md                     the verdicts as a page of the manual
+src/dptally/web/papers.json         what ``dptally serve`` shows
+"""
 
 from __future__ import annotations
 
 import base64
 import html
+import json
 import time
+from pathlib import Path
 
 import adp
 import gdpt
@@ -29,6 +36,13 @@ dt { font-weight: bold; } dd { margin: 0 0 0.5rem 1.5rem; } code { font-size: 90
 .verdict { font-size: 13px; padding: 0.1rem 0.5rem; border: 1px solid #111; border-radius: 3px; }
 .unsafe { background: #111; color: #fff; } .corrected, .not { background: #ddd; }
 """
+
+SAID = (
+    ("The paper", "paper"),
+    ("What we get", "ours"),
+    ("Where they differ, and why", "differs"),
+    ("Chosen by us", "chosen"),
+)
 
 INTRODUCTION = """
 <p>dptally grew out of these papers and lecture notes. This page redoes every figure and table that they
@@ -69,12 +83,7 @@ def exhibit_html(exhibit: Exhibit) -> str:
     if exhibit.picture is not None:
         data = base64.b64encode(exhibit.png()).decode("ascii")
         parts.append(f'<img alt="{html.escape(exhibit.title)}" src="data:image/png;base64,{data}">')
-    said = (
-        ("The paper", exhibit.paper),
-        ("What we get", exhibit.ours),
-        ("Where they differ, and why", exhibit.differs),
-        ("Chosen by us", exhibit.chosen),
-    )
+    said = ((name, getattr(exhibit, field)) for name, field in SAID)
     parts.append("<dl>" + "".join(f"<dt>{name}</dt><dd>{shown(text)}</dd>" for name, text in said if text) + "</dl>")
     parts += [table_html(table) for table in exhibit.tables]
     return "\n".join([*parts, "</section>"])
@@ -102,6 +111,56 @@ def page(papers: tuple[Paper, ...]) -> str:
     )
 
 
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def kept(found: tuple[Paper, ...]) -> str:
+    """All but the pictures, as JSON."""
+    documents = [
+        {
+            "name": paper.name,
+            "title": paper.title,
+            "source": paper.source,
+            "summary": shown(paper.summary),
+            "exhibits": [
+                {
+                    "name": e.name,
+                    "title": e.title,
+                    "verdict": e.verdict,
+                    "kind": e.verdict.split()[0],
+                    "said": [[name, shown(getattr(e, field))] for name, field in SAID if getattr(e, field)],
+                    "tables": [table_html(table) for table in e.tables],
+                }
+                for e in paper.exhibits
+            ],
+        }
+        for paper in found
+    ]
+    return json.dumps(documents, indent=1, ensure_ascii=False) + "\n"
+
+
+def manual(found: tuple[Paper, ...]) -> str:
+    """The verdicts as a page of the manual; the pictures stand on the page beside it."""
+    lines = [
+        "# The founding papers, reproduced and judged",
+        "",
+        "Every figure and table of the documents that dptally grew out of, redone with its public names",
+        "(`make papers` writes this page). The manual's site has <a href='papers.html'>the same with all pictures",
+        "and tables</a>; `dptally serve` shows it, too.",
+        "",
+        "**confirmed**: we get the same. **corrected**: the finding stands, a statement in it does not.",
+        "**unsafe**: followed as printed it claims privacy that is not there. **not reproducible**: its parts",
+        "contradict each other.",
+    ]
+    for paper in found:
+        lines += ["", f"## {paper.title}", "", f"*{paper.source}*", "", shown(paper.summary), ""]
+        lines += ["| exhibit | verdict | where it differs |", "|---|---|---|"]
+        for e in paper.exhibits:
+            differs = " ".join((shown(e.differs) or "-").split()).replace("|", "\\|")
+            lines.append(f"| {e.title} | **{e.verdict}** | {differs} |")
+    return "\n".join(lines) + "\n"
+
+
 def papers() -> tuple[Paper, ...]:
     return tuple(module.paper() for module in (adp, zcdp_notes, mironov, gdpt))
 
@@ -110,7 +169,10 @@ def main() -> None:
     start = time.perf_counter()
     BUILD.mkdir(parents=True, exist_ok=True)
     path = BUILD / "index.html"
-    path.write_text(page(papers()), encoding="utf-8")
+    found = papers()
+    path.write_text(page(found), encoding="utf-8")
+    (ROOT / "docs" / "gallery.md").write_text(manual(found), encoding="utf-8")
+    (ROOT / "src" / "dptally" / "web" / "papers.json").write_text(kept(found), encoding="utf-8")
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB, {time.perf_counter() - start:.0f} s)")
 
 

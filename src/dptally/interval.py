@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dptally.errors import InvalidArgument
+from dptally.later import later
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,6 +53,12 @@ class Interval:
 
     def __str__(self) -> str:
         return f"[{self.lower:.10g}, {self.upper:.10g}]"
+
+    def _repr_html_(self) -> str:
+        return str(later("interval_html")(self))
+
+    def _repr_markdown_(self) -> str:
+        return f"{self.lower!r} ≤ truth ≤ {self.upper!r}"
 
     def widened(self, ulps: int = 1) -> Interval:
         """Both ends moved outwards by ``ulps`` units in the last place."""

@@ -237,3 +237,11 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(dp.MissingExtra, match="plots"):
         figure.pyplot()
+
+
+@pytest.mark.parametrize("kind", ["profile", "tradeoff", "loss", "gdpt", "renyi", "compare", "steps"])
+def test_a_plan_draws_itself(kind: str) -> None:
+    options: dict[str, Any] = {"steps": {"steps": 5, "points": 3}, "gdpt": {"points": 4}}.get(kind, {})
+    ax = GAUSSIAN.plot(kind, **options)
+    assert ax.get_title() or ax.get_xlabel()
+    assert GAUSSIAN.plot("compare", ax=figure.axes_or_new(None)).figure is not ax.figure

@@ -9,6 +9,7 @@ from dptally import checks
 from dptally.documents import read_json
 from dptally.errors import BudgetExceeded, InvalidArgument, InvalidType
 from dptally.interval import Interval
+from dptally.later import later
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.composed import MOST_COPIES, Composed
 from dptally.mechanisms.json import LONGEST, from_json, to_json
@@ -59,6 +60,11 @@ class Accountant:
     def budget(self) -> float | None:
         """The epsilon that is not passed, None where none was set."""
         return self._budget
+
+    @property
+    def budget_delta(self) -> float | None:
+        """The delta at which the budget holds, None where none was set."""
+        return self._delta
 
     def step(
         self,
@@ -265,6 +271,12 @@ class Accountant:
     def __repr__(self) -> str:
         limit = "" if self._budget is None else f", budget={self._budget!r}, delta={self._delta!r}"
         return f"Accountant({self.plan!r}{limit})"
+
+    def _repr_html_(self) -> str:
+        return str(later("accountant_html")(self))
+
+    def _repr_markdown_(self) -> str:
+        return str(later("accountant_markdown")(self))
 
 
 def _with_budget(text: str) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dptally import checks
 from dptally.accounting.compare import Row, rows
 from dptally.errors import InvalidType
+from dptally.later import later
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.numerics.shown import shown_up
 
@@ -45,6 +46,12 @@ class Comparison:
         ]
         head = f"{self.plan!r}\nat delta = {self.delta!r}, every epsilon rounded up"
         return "\n".join([head, "", lines[0], "-" * len(lines[0]), *lines[1:]])
+
+    def _repr_html_(self) -> str:
+        return str(later("comparison_html")(self))
+
+    def _repr_markdown_(self) -> str:
+        return str(later("comparison_markdown")(self))
 
 
 def compare(plan: Mechanism, delta: float) -> Comparison:

@@ -14,12 +14,12 @@ from dptally.conversions import EDGES
 from dptally.conversions.alpha import alpha_to_renyi
 from dptally.conversions.renyi import renyi_to_alpha, renyi_to_lower_order
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
+from dptally.later import later
 from dptally.law import Composition
 from dptally.mechanisms import registry
 from dptally.mechanisms.alpha_dp import AlphaDP
 from dptally.mechanisms.approx_dp import ApproxDP
 from dptally.mechanisms.gaussian_dp import GaussianDP
-from dptally.mechanisms.later import later
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.pure_dp import PureDP
 from dptally.mechanisms.renyi_dp import RenyiDP

@@ -9,6 +9,7 @@ from dptally import checks
 from dptally.accounting.explain import Facts, facts
 from dptally.answers.assumptions import assumptions
 from dptally.errors import InvalidType
+from dptally.later import later
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.numerics.shown import shown_down, shown_up
 
@@ -50,6 +51,12 @@ class Explanation:
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        return str(later("explanation_html")(self))
+
+    def _repr_markdown_(self) -> str:
+        return str(later("explanation_markdown")(self))
 
     def _lines(self) -> Iterator[str]:
         f = self.facts

@@ -17,7 +17,7 @@ from dptally.errors import InvalidArgument
 from dptally.interop.event_text import looks_like_event
 from dptally.mechanisms import Composed, Mechanism
 
-__all__ = ["PLAN", "Plan", "PlanParameter", "load"]
+__all__ = ["PLAN", "Plan", "PlanParameter", "load", "of_text"]
 
 _ENDINGS = (".toml", ".json", ".plan", ".txt")
 
@@ -38,15 +38,16 @@ def load(text: str) -> Plan:
     3 * Laplace(scale=5.0, sensitivity=1.0)
     """
     if text == "-":
-        return _of_text(sys.stdin.read(LONGEST + 1))
+        return of_text(sys.stdin.read(LONGEST + 1))
     if text.startswith("@"):
         return _of_file(Path(text[1:]))
     if len(text) < 1000 and text.endswith(_ENDINGS):
         return _of_file(Path(text))
-    return _of_text(text)
+    return of_text(text)
 
 
-def _of_text(text: str) -> Plan:
+def of_text(text: str) -> Plan:
+    """A plan text, JSON or a DpEvent's repr; never the name of a file."""
     if looks_like_event(text):
         from dptally.interop import from_dp_accounting
 
@@ -74,7 +75,7 @@ def _of_file(path: Path) -> Plan:
         return _of_document(_toml(text, path), path)
     if path.suffix == ".json":
         return _of_json(text, path)
-    return _of_text(text)
+    return of_text(text)
 
 
 def _toml(text: str, path: Path) -> dict[str, Any]:
@@ -95,7 +96,7 @@ def _of_json(text: str, path: Path) -> Plan:
     except (json.JSONDecodeError, ValueError) as error:
         raise InvalidArgument("plan file", "valid JSON", str(path), str(error)) from None
     if isinstance(document, dict) and "schema" in document:
-        return _of_text(text)
+        return of_text(text)
     if isinstance(document, dict) and ("history" in document or "privacy_accountant_state_dict" in document):
         from dptally.interop import from_opacus
 

@@ -44,6 +44,7 @@ COMMANDS = {
         "group",
         "Keep a privacy budget that cannot be overspent or quietly edited.",
     ),
+    "serve": ("serving", "serve", "The page: all of this in a browser, on this machine."),
     "completion": ("completions", "completion", "Print the completion script of a shell."),
 }
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dptally.errors import BudgetExceeded, Unanswerable
+from dptally.later import later
 from dptally.ledger.books import DATASET, Books
 from dptally.ledger.terms import Terms
 from dptally.ledger.units import Amount, as_float_down, as_float_up
@@ -55,6 +56,12 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        return str(later("status_html")(self))
+
+    def _repr_markdown_(self) -> str:
+        return str(later("status_markdown")(self))
 
 
 def balance(terms: Terms, books: Books, holder: str) -> Balance:

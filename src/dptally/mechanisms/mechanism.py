@@ -19,10 +19,10 @@ from dptally.accounting import certified, group, renyi, tradeoff
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, InvalidLaw
 from dptally.interval import Interval, IntervalArray
+from dptally.later import later
 from dptally.law import Composition, Law
 from dptally.law.validity import ensure_valid
 from dptally.mechanisms.assumption import Assumption
-from dptally.mechanisms.later import later
 from dptally.mechanisms.registry import shipped
 from dptally.mechanisms.value import Value
 
@@ -323,6 +323,20 @@ class Mechanism(Value):
         """The answer at this delta with its route, theorems, assumptions and how to cite them."""
         answer: Explanation = later("explain")(self, delta)
         return answer
+
+    def plot(self, kind: str = "profile", *, delta: float = 1e-5, ax: Any = None, **options: Any) -> Any:
+        """Draw the plan and give the matplotlib axes (needs the extra ``plots``).
+
+        ``kind`` is "profile", "tradeoff", "loss", "gdpt", "renyi", "compare" or "steps"; the last three are drawn at
+        ``delta``. ``ax`` are axes to draw in; further options are those of ``dptally.report.plot_<kind>``.
+        """
+        return later("plot")(self, kind, delta=delta, ax=ax, **options)
+
+    def _repr_html_(self) -> str:
+        return str(later("plan_html")(self))
+
+    def _repr_markdown_(self) -> str:
+        return str(later("plan_markdown")(self))
 
 
 def _composed(parts: tuple[tuple[Mechanism, int], ...]) -> Composed:

@@ -51,7 +51,7 @@ class Page:
     def to_text(self) -> str:
         """The page for a terminal."""
         lines = [self.verdict.headline]
-        for name, items in self._sections():
+        for name, items in self.sections():
             found = list(items)
             if found:
                 lines += ["", name, *(f"  {item}" for item in found)]
@@ -65,7 +65,7 @@ class Page:
             f"<p class=claim>claimed: epsilon {verdict.claimed.epsilon:g} at delta {verdict.claimed.delta:g}</p>",
             picture(verdict),
         ]
-        for name, items in self._sections():
+        for name, items in self.sections():
             found = list(items)
             if found:
                 body.append(f"<h2>{escape(name)}</h2><ul>{''.join(f'<li>{escape(item)}</li>' for item in found)}</ul>")
@@ -76,7 +76,8 @@ class Page:
             f"<style>{_CSS}</style></head>\n<body>\n{page}\n</body></html>\n"
         )
 
-    def _sections(self) -> Iterator[tuple[str, Iterable[str]]]:
+    def sections(self) -> Iterator[tuple[str, Iterable[str]]]:
+        """(heading, lines) of all that the page says below the verdict; a section may be empty."""
         claim = self.verdict.claim
         yield "why", self.verdict.reasons
         yield "the run", [] if claim.plan is None else [repr(claim.plan)]

@@ -20,7 +20,7 @@ from dptally.opinion import pickled, statement, words
 from dptally.opinion.claim import Claim, Claimed
 from dptally.opinion.settings import ADJACENCIES, KEYS, Settings, settings_of
 
-__all__ = ["claims_of", "json_document", "plan_of_text"]
+__all__ = ["claims_of", "claims_of_bytes", "claims_of_text", "json_document", "plan_of_text"]
 
 LARGEST = 200_000_000  # bytes: a checkpoint holds a model
 _LONGEST_TEXT = 1_000_000
@@ -41,7 +41,7 @@ def claims_of(source: object, epsilon: float | None = None, delta: float | None 
         return _of_file(Path(source[1:]), epsilon, delta)
     if _is_file(source):
         return _of_file(Path(source), epsilon, delta)
-    return _of_text(source, epsilon, delta)
+    return claims_of_text(source, epsilon, delta)
 
 
 def _is_file(text: str) -> bool:
@@ -56,7 +56,8 @@ def _is_file(text: str) -> bool:
 # -- text ---------------------------------------------------------------------------------------------------
 
 
-def _of_text(text: str, epsilon: float | None, delta: float | None) -> list[Claim]:
+def claims_of_text(text: str, epsilon: float | None = None, delta: float | None = None) -> list[Claim]:
+    """The claims of a text that came from elsewhere: it is never taken for the name of a file."""
     if len(text) > _LONGEST_TEXT:
         raise InvalidArgument("claim", f"at most {_LONGEST_TEXT} characters", f"{len(text)} characters")
     if not text.strip():
@@ -245,7 +246,14 @@ def _pick(stated: object, given: object) -> object:
 
 
 def _of_file(path: Path, epsilon: float | None, delta: float | None) -> list[Claim]:
-    raw = _bytes(path)
+    return claims_of_bytes(_bytes(path), str(path), epsilon, delta)
+
+
+def claims_of_bytes(
+    raw: bytes, name: str, epsilon: float | None = None, delta: float | None = None
+) -> list[Claim]:
+    """The claims of a file's contents; the ending of its ``name`` says what it is. Nothing is opened."""
+    path = Path(name)
     if path.suffix.lower() in _CHECKPOINTS or raw[:4] == b"PK\x03\x04":
         state = pickled.read_checkpoint(raw)
         if not isinstance(state, Mapping):
@@ -261,7 +269,7 @@ def _of_file(path: Path, epsilon: float | None, delta: float | None) -> list[Cla
     except UnicodeDecodeError:
         raise InvalidArgument("claim file", "UTF-8 text", str(path)) from None
     read = {".csv": _csv, ".yaml": _yaml, ".yml": _yaml, ".json": _json_file, ".toml": _toml}.get(path.suffix.lower())
-    return _of_text(text, epsilon, delta) if read is None else read(text, path.name, epsilon, delta)
+    return claims_of_text(text, epsilon, delta) if read is None else read(text, path.name, epsilon, delta)
 
 
 def _bytes(path: Path) -> bytes:
@@ -381,7 +389,7 @@ def _of_row(cells: dict[str, str], name: str, whole: bool, epsilon: float | None
     said: dict[str, Any] = {key: cell.strip() for key, cell in cells.items() if cell.strip()}
     try:
         if set(said) == {"claim"}:
-            return _of_text(said["claim"], epsilon, delta)[0]
+            return claims_of_text(said["claim"], epsilon, delta)[0]
         numbers = {*KEYS, "epsilon", "delta"} - {"sampler", "adjacency"}
         said = {key: words.number(cell) if key in numbers else cell for key, cell in said.items()}
         return _of_mapping(said, name, epsilon, delta)

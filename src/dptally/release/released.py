@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dptally.later import later
 from dptally.law.adjacency import Adjacency
 from dptally.mechanisms import Mechanism
 
@@ -27,3 +28,9 @@ class Released:
     query: str
     adjacency: Adjacency | None = None
     unit: str = ROW
+
+    def _repr_html_(self) -> str:
+        return str(later("released_html")(self))
+
+    def _repr_markdown_(self) -> str:
+        return str(later("released_markdown")(self))
