@@ -46,6 +46,7 @@ _HOME = {
     "to_json": "mechanisms",
     "from_json": "mechanisms",
     "register": "mechanisms",
+    "sensitivity": "mechanisms",
     **dict.fromkeys(TABLE, "mechanisms"),  # one entry for each mechanism: see mechanisms/registry.py
     "check_law": "law.validity",
     "compare": "answers.compare",

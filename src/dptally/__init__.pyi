@@ -61,6 +61,16 @@ from dptally.mechanisms.gaussian_dp import GaussianDP as GaussianDP
 from dptally.mechanisms.json import from_json as from_json
 from dptally.mechanisms.json import to_json as to_json
 from dptally.mechanisms.laplace import Laplace as Laplace
+from dptally.mechanisms.matrices.banded_inverse import BandedInverse as BandedInverse
+from dptally.mechanisms.matrices.banded_matrix import Banded as Banded
+from dptally.mechanisms.matrices.binary_tree import BinaryTree as BinaryTree
+from dptally.mechanisms.matrices.buffered_toeplitz import BufferedToeplitz as BufferedToeplitz
+from dptally.mechanisms.matrices.dense_matrix import DenseMatrix as DenseMatrix
+from dptally.mechanisms.matrices.matrix_mechanism import MatrixMechanism as MatrixMechanism
+from dptally.mechanisms.matrices.participation import FixedBins as FixedBins
+from dptally.mechanisms.matrices.participation import PoissonParts as PoissonParts
+from dptally.mechanisms.matrices.strategy import sensitivity as sensitivity
+from dptally.mechanisms.matrices.toeplitz_matrix import Toeplitz as Toeplitz
 from dptally.mechanisms.mechanism import Mechanism as Mechanism
 from dptally.mechanisms.mixture_of_gaussians import MixtureOfGaussians as MixtureOfGaussians
 from dptally.mechanisms.poisson_sampled import PoissonSampled as PoissonSampled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dptally import checks
 from dptally.accounting.explain import Facts, facts
@@ -101,4 +101,6 @@ def explain(plan: Mechanism, delta: float) -> Explanation:
         raise InvalidType("plan", "a mechanism or a composition of mechanisms", plan)
     parts = tuple((repr(m), n, "; ".join(m.theorems())) for m, n in plan.parts)
     found = facts(plan.directions(), delta, sum(n for m, n in plan.parts if m.laws()), plan.theorems())
+    if any(part.laws_below() is not None for part, _ in plan.parts):  # the laws bound the plan from above alone
+        found = replace(found, epsilon=plan.epsilon_interval(delta))
     return Explanation(plan, found, parts, tuple(assumptions(plan)))

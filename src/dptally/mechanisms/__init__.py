@@ -18,6 +18,7 @@ _HOME = {name: row.module for name, row in TABLE.items()} | {
     "Mechanism": "dptally.mechanisms.mechanism",
     "from_json": "dptally.mechanisms.json",
     "register": "dptally.mechanisms.registry",
+    "sensitivity": "dptally.mechanisms.matrices.strategy",
     "to_json": "dptally.mechanisms.json",
 }
 

@@ -116,5 +116,38 @@ TABLE: dict[str, Row] = {
         (),
         "training(noise_multiplier, sampler, steps, epochs, dataset_size, batch_size, adjacency=add_remove, per_user=1)",
     ),
+    "Banded": Row("dptally.mechanisms.matrices.banded_matrix", "banded", "banded", (), "banded(bands)"),
+    "FixedBins": Row("dptally.mechanisms.matrices.participation", "fixed_bins", "fixed_bins", (), "fixed_bins(bins)"),
+    "DenseMatrix": Row("dptally.mechanisms.matrices.dense_matrix", "dense_matrix", "dense", (), "dense(rows)"),
+    "BandedInverse": Row(
+        "dptally.mechanisms.matrices.banded_inverse",
+        "banded_inverse",
+        "banded_inverse",
+        (),
+        "banded_inverse(coefficients, steps)",
+    ),
+    "MatrixMechanism": Row(
+        "dptally.mechanisms.matrices.matrix_mechanism",
+        "matrix_mechanism",
+        "matrix",
+        ("matrix_mechanism",),
+        "matrix(strategy, sigma, participation)",
+    ),
+    "PoissonParts": Row(
+        "dptally.mechanisms.matrices.participation", "poisson_parts", "poisson_parts", (), "poisson_parts(rate, parts)"
+    ),
+    "Toeplitz": Row(
+        "dptally.mechanisms.matrices.toeplitz_matrix", "toeplitz", "toeplitz", (), "toeplitz(coefficients, steps)"
+    ),
+    "BufferedToeplitz": Row(
+        "dptally.mechanisms.matrices.buffered_toeplitz",
+        "buffered_toeplitz",
+        "buffered_toeplitz",
+        ("blt",),
+        "buffered_toeplitz(decays, scales, steps)",
+    ),
+    "BinaryTree": Row(
+        "dptally.mechanisms.matrices.binary_tree", "binary_tree", "binary_tree", (), "binary_tree(steps)"
+    ),
     "Composed": Row("dptally.mechanisms.composed", "composed", None, (), ""),
 }

@@ -1,0 +1,1 @@
+"""How far one record can move a matrix mechanism: certified bounds of strategies' sensitivities."""

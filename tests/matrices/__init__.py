@@ -1,0 +1,1 @@
+"""Matrix mechanisms, against every pattern of small strategies."""
