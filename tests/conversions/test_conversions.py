@@ -49,7 +49,7 @@ from dptally.conversions.renyi import (
     renyi_to_lower_order,
 )
 from dptally.errors import InvalidArgument
-from dptally.mechanisms import AlphaDP, PureDP, RenyiDP
+from dptally.mechanisms import AlphaDP, RenyiDP
 
 epsilons = st.floats(1e-6, 30)
 orders = st.floats(1 + 1e-4, 1e3)
