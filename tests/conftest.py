@@ -37,8 +37,8 @@ SLOW = (
     "truth/",
     "typing/",
 )
-#: depth, not breadth: what these run is covered by other tests, and a tracer would only slow them down
-UNTRACED = (
+#: depth, not breadth: what these run is covered by other tests, so `make cover` leaves them out
+DEPTH = (
     "accounting/certified/test_containment",
     "audit/test_audit_suite.py",
     "exact/",
@@ -54,8 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         name = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
         if name.startswith(SLOW) and name not in FAST:
             item.add_marker(pytest.mark.slow)
-        if name.startswith(UNTRACED):
-            item.add_marker(pytest.mark.no_cover)
+        if name.startswith(DEPTH):
+            item.add_marker(pytest.mark.depth)
 
 
 settings.register_profile(
