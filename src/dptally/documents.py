@@ -28,24 +28,19 @@ def read_json(text: object, argument: str, *, longest: int, deepest: int = DEEPE
         raise InvalidType(argument, "a string of JSON", type(text).__name__)
     if len(text) > longest:
         raise InvalidArgument(argument, f"at most {longest} characters of JSON", f"{len(text)} characters")
-    if depth_of(text) > deepest:
+    if text.count("[") + text.count("{") > deepest and depth_of(text) > deepest:
         raise InvalidArgument(argument, f"at most {deepest} brackets deep", "a deeper document")
-    problem = ""
     try:
-        return json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number, parse_int=_integer
-        )
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        problem = f"{error.msg} at line {error.lineno} column {error.colno}"
+        requirement, value = "valid JSON", f"{error.msg} at line {error.lineno} column {error.colno}"
     except _Unfit as error:
-        problem = str(error)
-    raise InvalidArgument(argument, "valid JSON", problem)
+        requirement, value = error.requirement, error.value
+    raise InvalidArgument(argument, requirement, value)
 
 
 def depth_of(text: str) -> int:
     """How deep brackets stand in brackets; those inside strings do not count."""
-    if text.count("[") + text.count("{") == 0:
-        return 0
     depth = deepest = 0
     for token in _TOKENS.finditer(text):
         first = text[token.start()]
@@ -60,26 +55,36 @@ def depth_of(text: str) -> int:
 class _Unfit(ValueError):
     """Something that JSON may say and a document here may not."""
 
+    def __init__(self, requirement: str, value: str) -> None:
+        super().__init__(requirement, value)
+        self.requirement, self.value = requirement, value
+
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _Unfit("a key stands twice in one object")
+        names = [name for name, _ in pairs]
+        raise _Unfit("free of duplicate keys", next(name for name in names if names.count(name) > 1)[:40])
     return found
 
 
 def _constant(text: str) -> float:
-    raise _Unfit(f"{text} is no number")
+    raise _Unfit('free of NaN and Infinity (where an infinite number makes sense, it is the text "inf")', text)
 
 
 def _number(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise _Unfit("a number is beyond what a double can hold")
+        raise _Unfit('made of numbers that a double can hold (infinity is the text "inf")', text[:40])
     return value
 
 
 def _integer(text: str) -> int:
     if len(text) > _DIGITS:
-        raise _Unfit(f"an integer has more than {_DIGITS} digits")
+        raise _Unfit(f"made of integers of at most {_DIGITS} digits", f"{len(text)} digits")
     return int(text)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_constant, parse_float=_number, parse_int=_integer
+)

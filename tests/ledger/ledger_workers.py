@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlalchemy import event
 
 import dptally as dp
-from dptally.ledger import Ledger
+from dptally.ledger import Ledger, sqlite_file
 
 PLAN = dp.PureDP(1.0)
 
@@ -105,15 +105,29 @@ def die_at(url: str, out: str, point: int, key: str) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             seen += 1
 
-        engine = ledger._store.engine
-        for name in ("begin", "before_cursor_execute", "after_cursor_execute", "commit", "checkin"):
-            event.listen(engine, name, reached)
+        if url.startswith("sqlite"):
+            driver = sqlite_file.Connection
+            for name in ("execute", "executemany", "commit"):
+                setattr(driver, name, _watched(getattr(driver, name), reached))
+        else:
+            for name in ("begin", "before_cursor_execute", "after_cursor_execute", "commit", "checkin"):
+                event.listen(ledger._store.engine, name, reached)
         with ledger.spend("d", PLAN, key=key):
             reached()
             publish(out, key)
             reached()
         reached()
     publish(f"{out}.survived", key)
+
+
+def _watched(method: Callable[..., object], reached: Callable[[], None]) -> Callable[..., object]:
+    def watched(*given: object) -> object:
+        reached()
+        done = method(*given)
+        reached()
+        return done
+
+    return watched
 
 
 def spend_until_killed(url: str, out: str, life: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import traceback
@@ -10,12 +11,17 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dptally as dp
 from dptally.documents import read_json
 from dptally.errors import DptallyError, InvalidArgument, LedgerUnavailable
 from dptally.ledger import Head, Ledger, Request, schema, verify_export
+from dptally.ledger.chain import canonical
+from dptally.ledger.entries import now, settle_body, spend_body
 from dptally.ledger.pricing import work_of
+from dptally.ledger.units import Amount
 from dptally.mechanisms.composed import Composed
 
 
@@ -259,3 +265,21 @@ def test_a_head_file_that_cannot_be_read(tmp_path: Path, sqlite_url: str) -> Non
     (tmp_path / "head.json").write_bytes(b"\xff\xfe")
     done = CliRunner().invoke(group, ["verify", "--ledger", sqlite_url, "--head", str(tmp_path / "head.json")])
     assert done.exit_code == 2
+
+
+@given(texts=st.lists(st.text(max_size=12), min_size=5, max_size=5), key=st.none() | st.text(max_size=12))
+def test_bodies_are_canonical_whatever_the_texts(texts: list[str], key: str | None) -> None:
+    by, why, dataset, plan, label = texts
+    request = Request(dp.PureDP(1.0))
+    for name, value in {"by": by, "why": why, "key": key, "labels": (label, by), "part": plan}.items():
+        object.__setattr__(request, name, value)  # also what a request would refuse
+    expires = None if key is None else "2026-01-01T00:00:00.000000Z"
+    spend = spend_body(request, plan, dataset, 7, "c" * 16, Amount((5, 10**30), 2), "2026", expires)
+    settle = settle_body(dataset, 8, 7, "burnt", {"x": [key, 0.5]} if key else None, now(), "d" * 16, by)
+    for body in (spend, settle):
+        assert canonical(json.loads(body)) == body
+    told = json.loads(spend)
+    assert (told["by"], told["why"], told["dataset"], told["plan"], told["key"]) == (by, why, dataset, plan, key)
+    assert told["labels"] == [label, by]
+    assert (told["cost"], told["expires"], told["seq"]) == (["5", str(10**30), "2"], expires, 7)
+    assert json.loads(settle)["of"] == 7

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dptally as dp
+from dptally.documents import DEEPEST
 from dptally.mechanisms import registry
-from dptally.mechanisms.json import DEEPEST, LONGEST
+from dptally.mechanisms.json import LONGEST
 
 
 def wrapped(body: str, schema: str = "1") -> str:

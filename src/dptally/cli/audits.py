@@ -13,9 +13,12 @@ import click
 
 from dptally.cli.output import emit, facts, json_option, title
 from dptally.cli.plans import PLAN, Plan
+from dptally.documents import read_json
 from dptally.errors import InvalidArgument
 
 __all__ = ["audit"]
+
+_LONGEST = 1 << 24  # characters of a dataset on the command line
 
 
 @click.command()
@@ -94,12 +97,7 @@ def _plain(name: str, result: Any) -> dict[str, object]:
 
 
 def _data(name: str, text: str) -> Any:
-    import json
-
-    try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InvalidArgument(name, "valid JSON", text, str(error)) from None
+    return read_json(text, name, longest=_LONGEST)
 
 
 def _function(target: str) -> Callable[..., Any]:

@@ -21,6 +21,7 @@ import click
 from dptally.cli.files import by_ending
 from dptally.errors import BudgetExceeded, ChainBroken, DptallyError, InvalidArgument, RolledBack
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
+from dptally.ledger.reading import read_object
 from dptally.mechanisms import ZCDP, ApproxDP, GaussianDP, PureDP, from_json
 from dptally.mechanisms.mechanism import Mechanism
 
@@ -351,7 +352,7 @@ def history(
                 "why": entry.why,
                 "key": entry.key,
             }
-            plan = json.loads(entry.plan_json)
+            plan = read_object(entry.plan_json)
             click.echo(
                 json.dumps({**facts, "plan": plan, "cost": entry.cost, "state": entry.state, "hash": entry.hash})
             )

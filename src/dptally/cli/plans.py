@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import click
 
 from dptally.cli.language import parse
 from dptally.cli.syntax import DEEPEST, LONGEST
+from dptally.documents import read_json
 from dptally.errors import InvalidArgument
 from dptally.interop.event_text import looks_like_event
 from dptally.mechanisms import Composed, Mechanism
@@ -90,11 +90,7 @@ def _toml(text: str, path: Path) -> dict[str, Any]:
 
 def _of_json(text: str, path: Path) -> Plan:
     """What ``dp.to_json`` writes, the state of an opacus accountant, or the same keys as in TOML."""
-    _shallow(text, path)
-    try:
-        document = json.loads(text)
-    except (json.JSONDecodeError, ValueError) as error:
-        raise InvalidArgument("plan file", "valid JSON", str(path), str(error)) from None
+    document = read_json(text, f"plan file {str(path)!r}", longest=LONGEST)
     if isinstance(document, dict) and "schema" in document:
         return of_text(text)
     if isinstance(document, dict) and ("history" in document or "privacy_accountant_state_dict" in document):

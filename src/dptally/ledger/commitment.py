@@ -9,7 +9,7 @@ last entry of every transaction. A spend reads the buckets that it touches, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
 
@@ -40,10 +40,10 @@ def digest_of(rows: Iterable[str]) -> str | None:
     return sha256("\n".join(ordered).encode()).hexdigest() if ordered else None
 
 
-def commitment(terms_json: str, buckets: Mapping[str, str]) -> str:
-    """The hash of all totals and of the terms they are counted by."""
+def commitment(terms_json: str, buckets: str) -> str:
+    """The hash of all totals, given as the canonical JSON of the buckets' digests, and of the terms."""
     terms = sha256(terms_json.encode()).digest()
-    return sha256(_DOMAIN + terms + canonical(dict(buckets)).encode()).hexdigest()
+    return sha256(_DOMAIN + terms + buckets.encode()).hexdigest()
 
 
 def with_commitment(body: str, books: str) -> str:

@@ -26,13 +26,14 @@ from dptally.errors import (
 from dptally.law.adjacency import REPLACE
 from dptally.ledger import hints
 from dptally.ledger.books import DATASET, Books
-from dptally.ledger.chain import canonical
 from dptally.ledger.entries import (
     Entry,
     Request,
     State,
     cost_of,
     differences,
+    ending_of,
+    facts_of,
     now,
     plan_from_json,
     plan_to_json,
@@ -43,6 +44,7 @@ from dptally.ledger.entries import (
 )
 from dptally.ledger.journal import Journal, find_keys, settlements
 from dptally.ledger.names import alike
+from dptally.ledger.reading import read_object
 from dptally.ledger.schema import accounts, entries
 from dptally.ledger.stated import check_plan
 from dptally.ledger.statements import Statement
@@ -56,7 +58,8 @@ from dptally.mechanisms.mechanism import Mechanism
 __all__ = [
     "Asked",
     "Refused",
-    "check_request",
+    "Till",
+    "asked_of",
     "debit",
     "entry_of",
     "is_deferred",
@@ -64,6 +67,7 @@ __all__ = [
     "settle_once",
 ]
 
+_TOKEN = 8  # random bytes of a call
 _DEFERRED = "deferred:"  # a call of this kind gives its value out only after it was stored
 
 
@@ -74,22 +78,36 @@ def is_deferred(call: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request on its way: ``call`` tells a repeated transaction of this call from another caller's."""
+    """A request on its way. ``call`` tells a repeated transaction of this call from another caller's; ``key`` is
+    what stands in the unique column of keys.
+    """
 
     request: Request
     plan_json: str
-    call: str = field(default_factory=lambda: secrets.token_hex(8))
-    key: str = field(init=False)
+    call: str
+    key: str
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", key_column(self.request.key, self.call))
 
-    @classmethod
-    def of(cls, request: Request, deferred: bool = False) -> Asked:
-        text = plan_to_json(request.plan)
-        if plan_from_json(text) != request.plan:  # the history must be able to say what was paid for
-            raise InvalidArgument("plan", "one that its JSON gives back unchanged", request.plan)
-        return cls(request, text, _DEFERRED + secrets.token_hex(8)) if deferred else cls(request, text)
+def asked_of(requests: Sequence[Request], deferred: bool = False) -> list[Asked]:
+    """The requests with their plans as JSON and a random call each."""
+    texts: dict[int, str] = {}  # by the identity of the plan: many requests of a batch share one
+    tokens, kind = secrets.token_hex(_TOKEN * len(requests)), _DEFERRED if deferred else ""
+    asked = []
+    for place, request in enumerate(requests):
+        text = texts.get(id(request.plan))
+        if text is None:
+            text = texts[id(request.plan)] = _checked_json(request.plan)
+        call = kind + tokens[2 * _TOKEN * place : 2 * _TOKEN * (place + 1)]
+        asked.append(Asked(request, text, call, key_column(request.key, call)))
+    return asked
+
+
+def _checked_json(plan: Mechanism) -> str:
+    """The history must be able to say what was paid for."""
+    text = plan_to_json(plan)
+    if plan_from_json(text) != plan:
+        raise InvalidArgument("plan", "one that its JSON gives back unchanged", plan)
+    return text
 
 
 @dataclass(slots=True, eq=False)
@@ -119,49 +137,130 @@ class Refused(Exception):
 def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> list[tuple[Entry, bool]]:
     """Charge every request that is new, or none: (entry, replayed) for each."""
     journal = Journal.locked(connection, dataset)
-    terms = journal.terms
-    found = find_keys(connection, dataset, (one.key for one in asked))
-    fresh = {one.key: one for one in reversed(asked) if one.key not in found}
-    analysts = {one.request.by for one in fresh.values()}
-    places = {(one.request.partition, one.request.part) for one in fresh.values()}
-    before = journal.load(analysts, places)
-    books = before.copy()
-    at = now()
-    bodies: list[tuple[str, dict[str, Any]]] = []
+    found = find_keys(connection, dataset, [one.key for one in asked])
+    fresh: dict[str, Asked] = {}
     for one in asked:
-        if fresh.get(one.key) is one:
-            cost = check_request(connection, dataset, terms, books, one.request)
-            books.charge(one.request.by, cost, one.request.partition, one.request.part)
-            body = spend_body(one.request, one.plan_json, dataset, journal.length + len(bodies) + 1, one.call, cost, at)
-            bodies.append((one.key, body))
-    if bodies:
-        journal.save(before, books)
-        hashes = journal.append([("spend", key, None, canonical(body)) for key, body in bodies])
-        found |= {key: (body, digest) for (key, body), digest in zip(bodies, hashes, strict=True)}
-    return _answers(connection, dataset, terms, asked, found)
+        if one.key not in found:
+            fresh.setdefault(one.key, one)
+    charged = _charge(journal, list(fresh.values())) if fresh else {}
+    old = _old_entries(journal, [one for one in asked if one.key in found], found)
+    answers = []
+    for one in asked:
+        first = fresh.get(one.key)
+        if first is None:
+            answers.append((old[one.key], old[one.key].call != one.call))
+            continue
+        if first is not one:
+            _check_same(dataset, facts_of(first.request, first.plan_json), one)
+        answers.append((charged[one.key], first is not one))
+    return answers
 
 
-def check_request(connection: sa.Connection, dataset: str, terms: Terms, books: Books, request: Request) -> Amount:
-    """The price of a request that fits; otherwise Refused, or the error that says what is wrong with it."""
-    if request.partition and terms.adjacency is REPLACE:
-        raise InvalidArgument(
-            "partition",
-            "left out: under REPLACE a record may leave one part and enter another, so parts do not compose "
-            "in parallel",
-            request.partition,
-        )
-    if request.partition:
-        terms.check_part(request.partition, request.part)
-    check_plan(dataset, terms, request.plan)
-    if request.by and request.by not in books.spent:
-        _check_analyst(connection, dataset, request.by)
-    if not request.by and _has_analyst_caps(connection, dataset):
-        raise InvalidArgument("by", "given: analysts of this dataset have caps of their own", request.by)
-    cost = terms.price(request.plan)
-    holder = books.refused_by(request.by, cost, request.partition, request.part)
-    if holder is not None:
-        raise Refused(dataset, terms, books, request, holder, cost)
-    return cost
+def _charge(journal: Journal, fresh: Sequence[Asked]) -> dict[str, Entry]:
+    """Write the spends of these requests, all new; their entries by key."""
+    dataset = journal.dataset
+    analysts = {one.request.by for one in fresh}
+    places = {(one.request.partition, one.request.part) for one in fresh}
+    before = journal.load(analysts, places)
+    till = Till(journal.connection, dataset, journal.terms, before.copy())
+    at, length = now(), journal.length
+    stamped, rows, made = stamp(at), [], []
+    for number, one in enumerate(fresh, length + 1):
+        price, expires = till.charge(one.request), ending_of(one.request, at)
+        body = spend_body(one.request, one.plan_json, dataset, number, one.call, price.amount, stamped, expires)
+        rows.append(("spend", one.key, None, body))
+        made.append((price, expires))
+    journal.save(before, till.books)
+    hashes = journal.append(rows)
+    return {
+        one.key: _new_entry(dataset, number, stamped, one, price, expires, digest)
+        for number, (one, (price, expires), digest) in enumerate(zip(fresh, made, hashes, strict=True), length + 1)
+    }
+
+
+def _new_entry(dataset: str, number: int, at: str, one: Asked, price: Price, expires: str | None, digest: str) -> Entry:
+    asked = one.request
+    return Entry(
+        dataset,
+        number,
+        at,
+        asked.by,
+        asked.why,
+        asked.key,
+        tuple(asked.labels),
+        asked.partition,
+        asked.part,
+        one.plan_json,
+        price.number,
+        price.symbol,
+        expires,
+        digest,
+        "reserved",
+        None,
+        price.amount,
+        one.call,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a plan costs: in exact units, and as the number that is shown."""
+
+    amount: Amount
+    number: float
+    symbol: str
+
+    @classmethod
+    def of(cls, terms: Terms, amount: Amount) -> Price:
+        meter = terms.cheapest(amount)
+        return cls(amount, terms.number_up(amount.meters[meter]), terms.symbol(meter))
+
+
+@dataclass(slots=True)
+class Till:
+    """Charges requests to the books of a dataset under its lock, or to a copy of them to see whether they fit."""
+
+    connection: sa.Connection
+    dataset: str
+    terms: Terms
+    books: Books
+    prices: dict[int, Price] = field(default_factory=dict)  # by the identity of the plan, which its request holds
+    capped: bool | None = None  # whether analysts have caps, once somebody asked
+
+    def charge(self, request: Request) -> Price:
+        """The price of a request that fits, now charged; otherwise Refused, or what is wrong with it."""
+        if request.partition:
+            self._check_part(request)
+        if request.by and request.by not in self.books.spent:
+            _check_analyst(self.connection, self.dataset, request.by)
+        if not request.by and self._has_analyst_caps():
+            raise InvalidArgument("by", "given: analysts of this dataset have caps of their own", request.by)
+        price = self.prices.get(id(request.plan))
+        if price is None:
+            check_plan(self.dataset, self.terms, request.plan)
+            price = Price.of(self.terms, self.terms.price(request.plan))
+            self.prices[id(request.plan)] = price
+        holder = self.books.charge(request.by, price.amount, request.partition, request.part)
+        if holder is not None:
+            raise Refused(self.dataset, self.terms, self.books, request, holder, price.amount)
+        return price
+
+    def _check_part(self, request: Request) -> None:
+        if self.terms.adjacency is REPLACE:
+            raise InvalidArgument(
+                "partition",
+                "left out: under REPLACE a record may leave one part and enter another, so parts do not compose "
+                "in parallel",
+                request.partition,
+            )
+        self.terms.check_part(request.partition, request.part)
+
+    def _has_analyst_caps(self) -> bool:
+        if self.capped is None:
+            here = (accounts.c.dataset == self.dataset, accounts.c.holder != DATASET, accounts.c.caps.is_not(None))
+            found = self.connection.execute(sa.select(sa.literal(1)).where(*here).limit(1)).first()
+            self.capped = found is not None
+        return self.capped
 
 
 def _check_analyst(connection: sa.Connection, dataset: str, by: str) -> None:
@@ -172,35 +271,33 @@ def _check_analyst(connection: sa.Connection, dataset: str, by: str) -> None:
         raise InvalidArgument("by", f"a name that does not look like the analyst {twin!r}, who is another", by)
 
 
-def _has_analyst_caps(connection: sa.Connection, dataset: str) -> bool:
-    capped = (accounts.c.dataset == dataset, accounts.c.holder != DATASET, accounts.c.caps.is_not(None))
-    return connection.execute(sa.select(sa.literal(1)).where(*capped).limit(1)).first() is not None
-
-
-def _answers(
-    connection: sa.Connection,
-    dataset: str,
-    terms: Terms,
-    asked: Sequence[Asked],
-    found: Mapping[str, tuple[Mapping[str, Any], str]],
-) -> list[tuple[Entry, bool]]:
-    """The entries that hold the requests' keys; a different request under the same key is refused."""
-    answers = []
-    old = (body["seq"] for one in asked for body, _ in [found[one.key]] if body["call"] != one.call)
-    ends = settlements(connection, dataset, old)
+def _old_entries(
+    journal: Journal, asked: Sequence[Asked], found: Mapping[str, tuple[Mapping[str, Any], str]]
+) -> dict[str, Entry]:
+    """The entries that hold these keys; a different request under the same key is refused."""
+    if not asked:
+        return {}
+    entries = {}
+    ends = settlements(
+        journal.connection,
+        journal.dataset,
+        [found[one.key][0]["seq"] for one in asked if found[one.key][0]["call"] != one.call],
+    )
     for one in asked:
         body, digest = found[one.key]
-        differs = differences(body, one.request, one.plan_json)
-        if differs:
-            raise KeyReused(dataset, str(one.request.key), differs)
-        entry = entry_of(dataset, terms, body, digest, ends.get(body["seq"]))
-        answers.append((entry, body["call"] != one.call))
-    return answers
+        _check_same(journal.dataset, body, one)
+        entries[one.key] = entry_of(journal.dataset, journal.terms, body, digest, ends.get(body["seq"]))
+    return entries
+
+
+def _check_same(dataset: str, spend: Mapping[str, Any], one: Asked) -> None:
+    differs = differences(spend, one.request, one.plan_json)
+    if differs:
+        raise KeyReused(dataset, str(one.request.key), differs)
 
 
 def entry_of(dataset: str, terms: Terms, body: Mapping[str, Any], digest: str, end: Mapping[str, Any] | None) -> Entry:
-    cost = cost_of(body)
-    meter = terms.cheapest(cost)
+    price = Price.of(terms, cost_of(body))
     return Entry(
         dataset=dataset,
         number=body["seq"],
@@ -212,13 +309,13 @@ def entry_of(dataset: str, terms: Terms, body: Mapping[str, Any], digest: str, e
         partition=body["partition"],
         part=body["part"],
         plan_json=body["plan"],
-        cost=terms.number_up(cost.meters[meter]),
-        symbol=terms.symbol(meter),
+        cost=price.number,
+        symbol=price.symbol,
         expires=body["expires"],
         hash=digest,
         state=state_of(body, end, now()) if end is not None or body["expires"] is not None else "reserved",
         value=None if end is None else _stored(dataset, body["seq"], end),
-        amount=cost,
+        amount=price.amount,
         call=body["call"],
         kept=end is not None and "value" in end,
     )
@@ -236,6 +333,10 @@ _CHARGED = Statement(
         entries.c.dataset == sa.bindparam("dataset"), sa.literal_column("seq IN (-1)")
     )
 )
+_of = sa.select(entries.c.seq, entries.c.settles, entries.c.body).where(entries.c.dataset == sa.bindparam("dataset"))
+_CHARGE_AND_END = Statement(
+    _of.where(entries.c.seq == sa.bindparam("number")).union_all(_of.where(entries.c.settles == sa.bindparam("number")))
+)
 
 
 @dataclass(slots=True)
@@ -250,11 +351,19 @@ class _Settling:
     @classmethod
     def locked(cls, connection: sa.Connection, dataset: str, numbers: Sequence[int]) -> _Settling:
         journal = Journal.locked(connection, dataset)
+        if len(numbers) == 1:
+            return cls._of_one(journal, numbers[0])
         bodies: dict[int, str] = {}
         for start in range(0, len(numbers), 500):
             some = numbers[start : start + 500]
-            bodies.update((row.seq, row.body) for row in _CHARGED(connection, {"dataset": dataset}, some))
+            bodies.update(_CHARGED.rows(connection, {"dataset": dataset}, some))
         return cls(journal, bodies, settlements(connection, dataset, numbers))
+
+    @classmethod
+    def _of_one(cls, journal: Journal, number: int) -> _Settling:
+        found = _CHARGE_AND_END.rows(journal.connection, {"dataset": journal.dataset, "number": number})
+        bodies = {seq: body for seq, settles, body in found if settles is None}
+        return cls(journal, bodies, {settles: read_object(body) for _, settles, body in found if settles is not None})
 
     def check_charged(self, entry: Entry) -> None:
         """The entry must hold the token of the call. (Inside a JSON text quotes are escaped, so these are not.)"""

@@ -23,28 +23,19 @@ _UNKNOWN = (
 @contextmanager
 def plain_words() -> Iterator[None]:
     """Translate what the driver and SQLAlchemy raise. The new error has no cause and no context."""
-    with _forgetful(), _translating():
-        yield
-
-
-@contextmanager
-def _translating() -> Iterator[None]:
     try:
         yield
+        return
     except exc.SQLAlchemyError as error:
-        raise _translated(error) from None
+        failure = _translated(error)
     except sqlite3.Error as error:
-        raise _translated(exc.DBAPIError("", None, error)) from None
-
-
-@contextmanager
-def _forgetful() -> Iterator[None]:
-    """Python hangs the error that was being handled on the new one, even if it does not show it: take it off."""
-    try:
-        yield
+        failure = _translated(exc.DBAPIError.instance("", None, error, sqlite3.Error))
     except LedgerUnavailable as error:
-        error.__context__ = None
-        raise
+        failure = error
+    try:
+        raise failure
+    finally:  # Python hangs the error that was being handled on the new one, even if it does not show it
+        failure.__context__ = None
 
 
 def worth_retrying(error: LedgerUnavailable) -> bool:

@@ -18,7 +18,7 @@ from dptally.ledger.merkle import extended
 from dptally.ledger.reading import read_list, read_object
 from dptally.ledger.schema import accounts, datasets, entries, meta, slots
 from dptally.ledger.statements import Statement
-from dptally.ledger.terms import Terms, amount_from_json, amount_to_json
+from dptally.ledger.terms import Terms, amount_from_json
 from dptally.ledger.units import Amount
 
 __all__ = ["REGISTER", "Journal", "find_keys", "load_books", "read_terms", "save_books", "settlements"]
@@ -47,43 +47,49 @@ class Journal:
         """Lock the dataset's row; the ledger must be the one that was opened, the last entry the one that the
         row remembers, and the totals and terms those that the last entry states.
         """
-        row = _LOCK(connection, {"dataset": dataset}).one_or_none()
+        row = _LOCK.first(connection, {"dataset": dataset})
         if row is None:
             if dataset == REGISTER:  # row security hides it from those who may not write it
                 raise LedgerUnavailable("this role may not do that; nothing was changed")
             raise UnknownDataset(dataset)
+        terms, length, head, peaks, books, ledger = row
         opened = connection.get_execution_options().get("dptally_ledger")
-        if opened is not None and row.ledger != opened:
+        if opened is not None and ledger != opened:
             raise LedgerUnavailable(
                 "another ledger was put in the place of the one that was opened; nothing was debited"
             )
-        journal = cls.unchecked(connection, row, dataset)
-        journal._check_last()
+        journal = cls._read(connection, dataset, terms, length, head, peaks, books)
+        journal._check_last(books)
         return journal
 
     @classmethod
-    def unchecked(cls, connection: sa.Connection, row: Any, dataset: str | None = None) -> Journal:
-        name = row.name if dataset is None else dataset
-        try:
-            peaks, buckets = read_list(row.peaks), read_object(row.books)
-        except InvalidArgument:
-            raise ChainBroken(name, None, "its row cannot be read; nothing was debited") from None
-        return cls(connection, name, row.terms, row.length, row.head, peaks, buckets)
+    def unchecked(cls, connection: sa.Connection, row: Any) -> Journal:
+        """The journal of a row of datasets as it stands, whatever the chain says."""
+        return cls._read(connection, row.name, row.terms, row.length, row.head, row.peaks, row.books)
 
-    def _check_last(self) -> None:
-        books = commitment(self.terms_json, self.buckets)
+    @classmethod
+    def _read(
+        cls, connection: sa.Connection, dataset: str, terms: str, length: int, head: str, peaks: str, books: str
+    ) -> Journal:
+        try:
+            return cls(connection, dataset, terms, length, head, read_list(peaks), read_object(books))
+        except InvalidArgument:
+            raise ChainBroken(dataset, None, "its row cannot be read; nothing was debited") from None
+
+    def _check_last(self, books: str) -> None:
+        """``books`` is the text of the buckets' digests."""
         if self.length == 0:
             if self.dataset != REGISTER and self.buckets != opening_buckets(self.terms):
                 raise self._wrong_totals()
             return
-        last = _LAST(self.connection, {"dataset": self.dataset, "seq": self.length}).one_or_none()
-        if last is None or last.hash != self.head:
+        last = _LAST.first(self.connection, {"dataset": self.dataset, "seq": self.length})
+        if last is None or last[0] != self.head:
             raise ChainBroken(
                 self.dataset,
                 self.length,
                 "the last entry is not the one that the ledger remembers; nothing was debited",
             )
-        if self.dataset != REGISTER and stated(last.beginning) != books:
+        if self.dataset != REGISTER and stated(last[1]) != commitment(self.terms_json, books):
             raise self._wrong_totals()
 
     def _wrong_totals(self) -> ChainBroken:
@@ -103,40 +109,30 @@ class Journal:
         """Append (type, key, settles, body) rows, numbered from length + 1; the new hashes. The last one
         states the totals: call :meth:`save` before.
         """
-        prepared: list[dict[str, Any]] = []
+        books, prepared, hashes = canonical(self.buckets), [], []
         head, length, peaks = self.head, self.length, self.peaks
         last = len(rows) - 1
         for place, (kind, key, settles, body) in enumerate(rows):
             if place == last and self.dataset != REGISTER:
-                body = with_commitment(body, commitment(self.terms_json, self.buckets))
+                body = with_commitment(body, commitment(self.terms_json, books))
             length += 1
             head = chained(head, body)
-            prepared.append(
-                {
-                    "dataset": self.dataset,
-                    "seq": length,
-                    "type": kind,
-                    "key": key,
-                    "settles": settles,
-                    "body": body,
-                    "hash": head,
-                    "by": whose(body),
-                    "node": extended(peaks, length, head),
-                }
-            )
+            node = extended(peaks, length, head)
+            hashes.append(head)
+            prepared.append((self.dataset, length, kind, key, settles, body, head, whose(body), node))
         self.head, self.length = head, length
-        _INSERT(self.connection, prepared if len(prepared) > 1 else prepared[0])
-        _ADVANCE(
+        _INSERT.run(self.connection, *prepared)
+        _ADVANCE.run(
             self.connection,
             {
                 "dataset": self.dataset,
                 "new_length": length,
                 "new_head": head,
                 "new_peaks": canonical(peaks),
-                "new_books": canonical(self.buckets),
+                "new_books": books,
             },
         )
-        return [row["hash"] for row in prepared]
+        return hashes
 
     # -- totals ----------------------------------------------------------------------------------------------
 
@@ -153,7 +149,7 @@ class Journal:
         books = Books(self.terms.zero)
         for bucket in wanted:
             self.rows[bucket] = {}
-        for row in _BUCKETED(self.connection, {"dataset": self.dataset}, sorted(wanted)) if wanted else ():
+        for row in _BUCKETED.rows(self.connection, {"dataset": self.dataset}, sorted(wanted)) if wanted else ():
             self._read_row(books, row)
         for bucket in wanted:
             if digest_of(self.rows[bucket].values()) != self.buckets.get(str(bucket)):
@@ -189,11 +185,11 @@ class Journal:
         for holder, spent in after.spent.items():
             caps = after.caps.get(holder)
             if spent != before.spent.get(holder) or caps != before.caps.get(holder):
-                text = None if caps is None else amount_text(caps)
-                touched.add(self._put((holder,), row_text((holder,), text, amount_text(spent))))
+                text = None if caps is None else caps.text()
+                touched.add(self._put((holder,), row_text((holder,), text, spent.text())))
         for slot, amount in after.slots.items():
             if before.slots.get(slot) != amount:
-                touched.add(self._put(slot, row_text(slot, None, amount_text(amount))))
+                touched.add(self._put(slot, row_text(slot, None, amount.text())))
         for bucket in touched:
             self.buckets[str(bucket)] = digest_of(self.rows[bucket].values()) or ""
 
@@ -206,12 +202,15 @@ class Journal:
 def whose(body: str) -> str | None:
     """Whose spend a body is or settles, read from its beginning; None where it does not say."""
     found = _WHOSE.match(body)
-    return None if found is None else str(json.loads(found.group(1)))
+    if found is None:
+        return None
+    text = found.group(1)
+    return str(json.loads(text)) if "\\" in text else text[1:-1]
 
 
 def opening_buckets(terms: Terms) -> dict[str, str]:
     """The digests of the totals of a dataset on which nothing was spent."""
-    text = row_text((DATASET,), amount_text(terms.cap), amount_text(terms.zero))
+    text = row_text((DATASET,), terms.cap.text(), terms.zero.text())
     return {str(bucket_of(DATASET)): digest_of([text]) or ""}
 
 
@@ -234,7 +233,7 @@ _LAST = Statement(
         entries.c.dataset == sa.bindparam("dataset"), entries.c.seq == sa.bindparam("seq")
     )
 )
-_INSERT = Statement(sa.insert(entries))
+_INSERT = Statement(sa.insert(entries), [column.name for column in entries.c])
 _ADVANCE = Statement(
     sa.update(datasets)
     .where(datasets.c.name == sa.bindparam("dataset"))
@@ -346,7 +345,7 @@ def find_keys(connection: sa.Connection, dataset: str, keys: Iterable[str]) -> d
     """The spends that hold these keys: key -> (body, hash)."""
     wanted, found = sorted(set(keys)), {}
     if len(wanted) == 1:
-        one: Iterable[Any] = _KEY(connection, {"dataset": dataset, "key": wanted[0]})
+        one = _KEY.rows(connection, {"dataset": dataset, "key": wanted[0]})
         return {key: (read_object(body), digest) for key, body, digest in one}
     for chunk in _chunks(wanted):
         for key, body, digest in _many(connection, _KEYS, _KEYS_OF_SQLITE, dataset, chunk):
@@ -358,7 +357,7 @@ def settlements(connection: sa.Connection, dataset: str, numbers: Iterable[int])
     """How the spends of these numbers ended, those that have."""
     wanted, found = sorted(set(numbers)), {}
     if len(wanted) == 1:
-        rows: Iterable[Any] = _ENDING(connection, {"dataset": dataset, "number": wanted[0]})
+        rows = _ENDING.rows(connection, {"dataset": dataset, "number": wanted[0]})
         return {number: read_object(body) for number, body in rows}
     for chunk in _chunks(wanted):
         for number, body in _many(connection, _SETTLED, _SETTLED_OF_SQLITE, dataset, chunk):
@@ -404,15 +403,13 @@ def save_books(connection: sa.Connection, dataset: str, before: Books, after: Bo
     for statement, holders in ((_SPENT, same), (_LIMITED, [h for h in known if h not in same])):
         rows = [{"of_dataset": dataset, "of_holder": h, **_holder_row(after, h)} for h in holders]
         if rows:
-            statement(connection, rows if len(rows) > 1 else rows[0])
+            statement.run(connection, *rows)
     if new:
         connection.execute(sa.insert(accounts), new)
     moved = [slot for slot, amount in after.slots.items() if before.slots.get(slot) != amount]
-    old_slots = [
-        {**_slot_key("of_", dataset, s), "amounts": amount_text(after.slots[s])} for s in moved if s in before.slots
-    ]
+    old_slots = [{**_slot_key("of_", dataset, s), "amounts": after.slots[s].text()} for s in moved if s in before.slots]
     new_slots = [
-        {**_slot_key("", dataset, s), "amounts": amount_text(after.slots[s]), "bucket": bucket_of(*s)}
+        {**_slot_key("", dataset, s), "amounts": after.slots[s].text(), "bucket": bucket_of(*s)}
         for s in moved
         if s not in before.slots
     ]
@@ -427,8 +424,8 @@ def holder_row(holder: str, caps: Amount | None, spent: Amount) -> dict[str, Any
     """The columns of an account: all meters as JSON, and the leading one as numbers for the constraints."""
     meter = 0 if caps is None else spent.leading(caps)
     return {
-        "caps": None if caps is None else amount_text(caps),
-        "amounts": amount_text(spent),
+        "caps": None if caps is None else caps.text(),
+        "amounts": spent.text(),
         "cap": None if caps is None else caps.meters[meter],
         "spent": min(spent.meters[meter], 2**62) if caps is None else spent.meters[meter],
         "failure_cap": None if caps is None else caps.failure,
@@ -449,10 +446,6 @@ def _slot_key(prefix: str, dataset: str, slot: Slot) -> dict[str, str]:
         f"{prefix}partition": partition,
         f"{prefix}part": part,
     }
-
-
-def amount_text(amount: Amount) -> str:
-    return json.dumps(amount_to_json(amount), separators=(",", ":"))
 
 
 def _amount(text: str) -> Amount:

@@ -19,7 +19,7 @@ from dptally.ledger import composition, statement
 from dptally.ledger.backup import backup
 from dptally.ledger.books import DATASET, EVERYONE, Books
 from dptally.ledger.chain import Head, canonical, genesis
-from dptally.ledger.debit import Asked, Refused, check_request, debit, is_deferred, settle, settle_once
+from dptally.ledger.debit import Refused, Till, asked_of, debit, is_deferred, settle, settle_once
 from dptally.ledger.entries import Entry, Request, State, now, stamp
 from dptally.ledger.history import export, spends
 from dptally.ledger.journal import (
@@ -352,8 +352,8 @@ class Ledger:
         """(entry, replayed) for each request, all of them charged or none."""
         dataset = name("dataset", dataset)
         terms = self._terms(dataset)
-        asked = [Asked.of(request, deferred) for request in requests]
-        for plan in {request.plan for request in requests}:
+        asked = asked_of(requests, deferred)
+        for plan in {id(request.plan): request.plan for request in requests}.values():
             check_plan(dataset, terms, plan)
             terms.price(plan)  # outside the lock; the price is remembered
         try:
@@ -399,7 +399,7 @@ class Ledger:
             terms = read_terms(connection, dataset)
             books = load_books(connection, dataset, terms, [request.by], [(request.partition, request.part)])
             try:
-                check_request(connection, dataset, terms, books, request)
+                Till(connection, dataset, terms, books).charge(request)
             except Refused:
                 return True
             return False

@@ -18,7 +18,7 @@ from sqlalchemy.pool import QueuePool
 from dptally.errors import InvalidArgument, LedgerUnavailable
 from dptally.ledger.guard import Guard, guard_of
 
-__all__ = ["check_file", "checked_path", "replaced", "sqlite_engine", "tidy"]
+__all__ = ["check_file", "checked_path", "replaced", "set_durability", "set_writing", "sqlite_engine", "tidy"]
 
 _LOG_LIMIT = 4 << 20  # bytes of write-ahead log after which it is moved into the file
 _LOG_FLOOD = 128 << 20  # bytes after which it is moved even if readers are never away
@@ -42,6 +42,8 @@ class Connection(sqlite3.Connection):
     guard: Guard
     patience = 30.0
     shut = False
+    writes = False  # what the next transaction does
+    at_once: bool | None = None  # whether a commit waits for the disk, where that is known
 
     def close(self) -> None:
         if self.shut:
@@ -141,16 +143,25 @@ def sqlite_engine(path: Path, read_only: bool, timeout: float, fresh: bool, file
 
     @event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
-        options = connection.get_execution_options()
         driver: Any = connection.connection.dbapi_connection
-        if options.get("dptally_write", False):
-            # said before every transaction, so that nothing before it can have left it otherwise
-            driver.execute(f"PRAGMA synchronous={'NORMAL' if options.get('dptally_settle') else 'FULL'}")
-            driver.execute("BEGIN IMMEDIATE")
-        else:
-            driver.execute("BEGIN DEFERRED")
+        driver.execute("BEGIN IMMEDIATE" if driver.writes else "BEGIN DEFERRED")
 
     return engine
+
+
+def set_writing(connection: sa.Connection, writes: bool) -> None:
+    """Before a transaction: whether it takes the lock for writing at once."""
+    driver: Any = connection.connection.dbapi_connection
+    driver.writes = writes
+
+
+def set_durability(connection: sa.Connection, at_once: bool) -> None:
+    """Before a transaction: whether its commit waits for the disk. Only this function changes it after opening."""
+    driver: Any = connection.connection.dbapi_connection
+    if driver.at_once is not at_once:
+        driver.at_once = None
+        driver.execute(f"PRAGMA synchronous={'FULL' if at_once else 'NORMAL'}")
+        driver.at_once = at_once
 
 
 def replaced(path: Path) -> LedgerUnavailable:

@@ -12,6 +12,7 @@ from typing import Any
 
 from dptally.errors import InvalidArgument
 from dptally.ledger.entries import Entry
+from dptally.ledger.reading import read_object
 from dptally.ledger.status import Balance, Status
 
 __all__ = ["bar", "render", "visible"]
@@ -249,7 +250,7 @@ def _json(status: Status, spends: Sequence[Entry], costs: Sequence[float], more:
             "labels": list(entry.labels),
             "partition": entry.partition,
             "part": entry.part,
-            "plan": json.loads(entry.plan_json),
+            "plan": read_object(entry.plan_json),
             "cost": cost,
             "state": entry.state,
             "hash": entry.hash,

@@ -22,14 +22,24 @@ from dptally.ledger import forks
 from dptally.ledger.failures import plain_words, worth_retrying
 from dptally.ledger.guard import Guard, guard_of, identity_of
 from dptally.ledger.postgres import postgres_engine
-from dptally.ledger.sqlite_file import check_file, checked_path, replaced, sqlite_engine, tidy
+from dptally.ledger.sqlite_file import (
+    check_file,
+    checked_path,
+    replaced,
+    set_durability,
+    set_writing,
+    sqlite_engine,
+    tidy,
+)
 
 __all__ = ["Settlement", "Store", "checked_url"]
 
 T = TypeVar("T")
 _ATTEMPTS = 8  # of a transaction that lost a race or its connection
 _SQLITE_FULL = 2
-_left: list[sa.Engine] = []  # engines of a parent process: never used, never closed
+_MOST_IDLE = 4
+_READING: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+_left: list[object] = []  # engines and connections of a parent process: never used, never closed
 
 
 class Settlement(Generic[T]):
@@ -64,6 +74,7 @@ class Store:
                 check_file(self._path)
                 self._file = self._guard.present()[0]
         self._pid = os.getpid()
+        self._idle: list[sa.Connection] = []  # of SQLite, at rest between two transactions
         self.engine = self._engine()
         forks.register(self)
         try:
@@ -85,22 +96,24 @@ class Store:
 
     def close(self) -> None:
         if self._pid == os.getpid():
-            self.engine.dispose()
+            self._dispose()
+
+    def _dispose(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+        self.engine.dispose()
 
     # -- transactions ----------------------------------------------------------------------------------------
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """A consistent snapshot."""
-        options: dict[str, Any] = (
-            {} if self.sqlite else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-        )
         with ExitStack() as stack:
             stack.enter_context(self._entered())
             if self._guard is not None:
                 stack.enter_context(self._guard.reading(self._timeout))
             stack.enter_context(plain_words())
-            connection = stack.enter_context(self._connected(options))
+            connection = stack.enter_context(self._connected(writes=False))
             stack.enter_context(connection.begin())
             yield connection
 
@@ -118,12 +131,9 @@ class Store:
             return work(connection)
 
     def _write_once(self, work: Callable[[sa.Connection], T]) -> T:
-        options: dict[str, Any] = {"dptally_write": True, "dptally_ledger": self.identity}
-        if not self.sqlite:
-            options["isolation_level"] = "READ COMMITTED"
-        elif isinstance(work, Settlement):
-            options["dptally_settle"] = True
-        with self._entered(), self._exclusive(), plain_words(), self._connected(options) as connection:
+        with self._entered(), self._exclusive(), plain_words(), self._connected(writes=True) as connection:
+            if self._guard is not None:
+                set_durability(connection, at_once=not isinstance(work, Settlement))
             with connection.begin():
                 done = work(connection)
             if self._guard is not None:
@@ -142,9 +152,29 @@ class Store:
             yield
 
     @contextmanager
-    def _connected(self, options: dict[str, Any]) -> Iterator[sa.Connection]:
-        with self.engine.connect() as connection:
-            yield connection.execution_options(**options)
+    def _connected(self, writes: bool) -> Iterator[sa.Connection]:
+        if not self.sqlite:
+            with self.engine.connect() as connection:
+                yield connection.execution_options(**(self._writing_options if writes else _READING))
+            return
+        engine, idle = self.engine, self._idle
+        connection = _taken(idle) or engine.connect()
+        if connection.get_execution_options().get("dptally_ledger") != self.identity:
+            connection.execution_options(dptally_ledger=self.identity)
+        set_writing(connection, writes)
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        if engine is self.engine and len(idle) < _MOST_IDLE:
+            idle.append(connection)
+        else:
+            connection.close()
+
+    @property
+    def _writing_options(self) -> dict[str, Any]:
+        return {"isolation_level": "READ COMMITTED", "dptally_write": True, "dptally_ledger": self.identity}
 
     @contextmanager
     def exclusive_files(self) -> Iterator[None]:
@@ -177,18 +207,19 @@ class Store:
 
     def let_go(self) -> None:
         if self.sqlite:
-            self.engine.dispose()
+            self._dispose()
 
     def start_anew(self, idle: bool) -> None:
         guard = self._guard
         if guard is not None and guard.inherited and idle:
             with guard.writing(self._timeout):
                 guard.pin()  # so that these closes delete nothing
-                self.engine.dispose()
+                self._dispose()
                 if guard.connections == 0:
                     guard.inherited = False
         else:
-            _left.append(self.engine)
+            _left.append((self.engine, self._idle))
+        self._idle = []
         self.engine = self._engine()
         self._pid = os.getpid()
 
@@ -207,6 +238,13 @@ class Store:
             found = {name: connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in wanted}
         if found != wanted:
             raise LedgerUnavailable(f"the store is not durable: it has {found}, a ledger needs {wanted}")
+
+
+def _taken(idle: list[sa.Connection]) -> sa.Connection | None:
+    try:
+        return idle.pop()
+    except IndexError:  # nobody has been here, or another thread was faster
+        return None
 
 
 def checked_url(url: str) -> sa.URL:

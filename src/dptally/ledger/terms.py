@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from dptally.errors import CannotPrice, InvalidArgument, InvalidType, Unanswerab
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.ledger.filters import FILTERS, Filter, filter_for, kinds_that_can_price, needs_failure
 from dptally.ledger.names import alike, identifier
+from dptally.ledger.reading import read_object
 from dptally.ledger.units import GONE, Amount, as_float_down, as_float_up, digits_for, units_down, units_up
 from dptally.mechanisms.mechanism import Mechanism
 
@@ -189,7 +189,7 @@ class Terms:
     @lru_cache(maxsize=1024)
     def from_json(text: str) -> Terms:
         """Read terms back. Caps are those agreed on, not computed again: no later version changes them."""
-        raw = json.loads(text)
+        raw = read_object(text, "terms")
         parts = raw.get("parts")
         return Terms(
             kind=raw["kind"],

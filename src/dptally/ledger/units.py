@@ -81,6 +81,10 @@ class Amount:
     def __sub__(self, other: Amount) -> Amount:
         return Amount(tuple(map(int.__sub__, self.meters, other.meters)), self.failure - other.failure)
 
+    def text(self) -> str:
+        """As JSON: units as strings, the failure probability last. They are digits alone: nothing to escape."""
+        return '["' + '","'.join(map(str, self.meters)) + f'","{self.failure}"]'
+
     def larger(self, other: Amount) -> Amount:
         """The larger of the two on every meter."""
         return Amount(tuple(map(max, self.meters, other.meters)), max(self.failure, other.failure))

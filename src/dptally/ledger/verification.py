@@ -18,11 +18,12 @@ from dptally.ledger.books import DATASET, Books
 from dptally.ledger.chain import _ENTRY, Head, canonical, genesis
 from dptally.ledger.commitment import bucket_of, commitment, digest_of, row_text, stated
 from dptally.ledger.entries import plan_from_json
-from dptally.ledger.journal import REGISTER, amount_text, holder_row
+from dptally.ledger.journal import REGISTER, holder_row
 from dptally.ledger.merkle import NODE, root
 from dptally.ledger.pricing import priced
 from dptally.ledger.reading import HEAD_LIMIT, read_object
 from dptally.ledger.schema import VERSION, accounts, datasets, entries, meta, slots
+from dptally.ledger.statements import Statement
 from dptally.ledger.structure import check_structure
 from dptally.ledger.terms import Terms, amount_from_json
 from dptally.ledger.units import Amount
@@ -76,16 +77,19 @@ class _Chain:
             self.length = expected
             if seq != expected:
                 raise self.broken(f"it is missing (the next one there is {seq})")
-            found = sha256(_ENTRY + previous + body.encode())
-            if found.hexdigest() != digest:
+            top = previous = sha256(_ENTRY + previous + body.encode()).digest()
+            if previous.hex() != digest:
                 raise self.broken("its hash does not follow from its content and the entry before it")
-            top = previous = found.digest()
-            rest = expected
-            while not rest & 1:
-                top = sha256(NODE + tops.pop() + top).digest()
-                rest >>= 1
+            if expected & 1:
+                expected_node = None
+            else:
+                rest = expected
+                while not rest & 1:
+                    top = sha256(NODE + tops.pop() + top).digest()
+                    rest >>= 1
+                expected_node = top.hex()
             tops.append(top)
-            if node != (None if expected & 1 else top.hex()) and node is not ...:
+            if node != expected_node and node is not ...:
                 raise self.broken("its node of the Merkle tree is not the hash of the entries below it")
             self._check(_decode(body)[0], kind, key, settles, by)
             last = body
@@ -262,8 +266,8 @@ def _compare_strangers(connection: sa.Connection, total: int) -> None:
 
 def _compare_statement(chain: _Chain, row: Any) -> None:
     """The digests of the totals, and the hash of them that the last entry states."""
-    buckets = digests(chain.books)
-    if row.books != canonical(buckets):
+    buckets = canonical(digests(chain.books))
+    if row.books != buckets:
         raise ChainBroken(chain.dataset, None, "the digests of its totals are not those of its entries")
     if chain.length and chain.stated != commitment(chain.terms_json, buckets):
         raise ChainBroken(chain.dataset, chain.length, "the totals that it states are not the sums of the entries")
@@ -274,23 +278,25 @@ def digests(books: Books) -> dict[str, str]:
     texts: dict[int, list[str]] = {}
     for holder, spent in books.spent.items():
         caps = books.caps.get(holder)
-        text = row_text((holder,), None if caps is None else amount_text(caps), amount_text(spent))
+        text = row_text((holder,), None if caps is None else caps.text(), spent.text())
         texts.setdefault(bucket_of(holder), []).append(text)
     for slot, amount in books.slots.items():
-        texts.setdefault(bucket_of(*slot), []).append(row_text(slot, None, amount_text(amount)))
+        texts.setdefault(bucket_of(*slot), []).append(row_text(slot, None, amount.text()))
     return {str(bucket): digest_of(rows) or "" for bucket, rows in texts.items()}
 
 
 def _follow(connection: sa.Connection, chain: _Chain) -> None:
-    names = ("seq", "type", "key", "settles", "body", "hash", "by", "node")
-    columns = sa.select(*(entries.c[name] for name in names))
-    question = columns.where(entries.c.dataset == chain.dataset).order_by(entries.c.seq)
-    rows = connection.execution_options(yield_per=2000).execute(question)
-    for block in rows.partitions(2000):
-        try:
-            chain.follow(block)
-        except _UNREADABLE:
-            raise chain.broken("it cannot be read") from None
+    try:
+        chain.follow(_CHAIN.stream(connection, {"dataset": chain.dataset}))
+    except _UNREADABLE:
+        raise chain.broken("it cannot be read") from None
+
+
+_CHAIN = Statement(
+    sa.select(*(entries.c[name] for name in ("seq", "type", "key", "settles", "body", "hash", "by", "node")))
+    .where(entries.c.dataset == sa.bindparam("dataset"))
+    .order_by(entries.c.seq)
+)
 
 
 def _compare_head(chain: _Chain, row: Any) -> None:
@@ -320,7 +326,7 @@ def _compare_totals(connection: sa.Connection, chain: _Chain) -> None:
     }
     if found != expected:
         raise ChainBroken(chain.dataset, None, "the totals that it remembers are not the sums of its entries")
-    places = {slot: (amount_text(amount), bucket_of(*slot)) for slot, amount in books.slots.items()}
+    places = {slot: (amount.text(), bucket_of(*slot)) for slot, amount in books.slots.items()}
     remembered = connection.execute(sa.select(slots).where(slots.c.dataset == chain.dataset))
     if {(row.holder, row.partition, row.part): (row.amounts, row.bucket) for row in remembered} != places:
         raise ChainBroken(chain.dataset, None, "the totals of its parts are not the sums of their entries")

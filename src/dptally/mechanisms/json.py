@@ -15,6 +15,7 @@ import json
 import math
 from typing import Any
 
+from dptally.documents import read_json
 from dptally.errors import DptallyError, InvalidArgument, InvalidType
 from dptally.law.adjacency import Adjacency
 from dptally.mechanisms import registry
@@ -25,7 +26,6 @@ __all__ = ["from_json", "to_json"]
 
 SCHEMA = 1
 LONGEST = 1_000_000  # bytes
-DEEPEST = 50  # brackets inside brackets
 
 _ADJACENCIES = {adjacency.value: adjacency for adjacency in Adjacency}
 
@@ -60,15 +60,7 @@ def from_json(text: str) -> Mechanism:
         raise InvalidType("text", "a string of JSON", text)
     if len(text) > LONGEST or len(text.encode("utf-8", "surrogatepass")) > LONGEST:
         raise InvalidArgument("text", f"at most {LONGEST} bytes", f"{len(text)} characters")
-    _check_depth(text)
-    try:
-        document = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number, parse_int=_integer
-        )
-    except json.JSONDecodeError as error:
-        raise InvalidArgument(
-            "text", "valid JSON", f"{error.msg} at line {error.lineno} column {error.colno}"
-        ) from None
+    document = read_json(text, "text", longest=LONGEST)
     if not isinstance(document, dict) or set(document) != {"schema", "mechanism"}:
         raise InvalidArgument("document", 'an object with the keys "schema" and "mechanism"', _outline(document))
     if type(document["schema"]) is not int or document["schema"] != SCHEMA:
@@ -159,49 +151,3 @@ def _decoded(value: object, where: str, words: bool = False) -> object:
 def _outline(value: object) -> object:
     """What to show of a value in an error: the keys of an object, never all of it."""
     return sorted(map(str, value))[:8] if isinstance(value, dict) else value
-
-
-def _check_depth(text: str) -> None:
-    """Refuse nesting before a recursive parser meets it; brackets inside strings do not count."""
-    depth, inside, escaped = 0, False, False
-    for character in text:
-        if inside:
-            if escaped:
-                escaped = False
-            elif character == "\\":
-                escaped = True
-            elif character == '"':
-                inside = False
-        elif character == '"':
-            inside = True
-        elif character in "[{":
-            depth += 1
-            if depth > DEEPEST:
-                raise InvalidArgument("text", f"at most {DEEPEST} brackets deep", "a deeper document")
-        elif character in "]}":
-            depth -= 1
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise InvalidArgument("text", "free of duplicate keys", next(name for name in names if names.count(name) > 1))
-    return out
-
-
-def _constant(text: str) -> float:
-    raise InvalidArgument("text", 'free of NaN and Infinity (write "inf")', text)
-
-
-def _number(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise InvalidArgument("text", 'made of numbers that a double can hold (write "inf" for infinity)', text)
-    return value
-
-
-def _integer(text: str) -> int:
-    if len(text) > 400:
-        raise InvalidArgument("text", "made of integers of at most 400 digits", f"{len(text)} digits")
-    return int(text)

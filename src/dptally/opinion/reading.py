@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dptally import checks
+from dptally.documents import read_json
 from dptally.errors import DptallyError, InvalidArgument, InvalidType, MissingExtra
 from dptally.interop import from_dp_accounting, from_opacus
 from dptally.interop.event_text import looks_like_event
@@ -292,28 +293,10 @@ def _json_file(text: str, name: str, epsilon: float | None, delta: float | None)
 
 
 def json_document(text: str) -> Any:
-    _shallow(text)
-    try:
-        found = json.loads(text, parse_constant=_refused_constant, object_pairs_hook=_unique)
-    except json.JSONDecodeError as error:
-        raise InvalidArgument("claim", "valid JSON", f"{error.msg} at line {error.lineno}") from None
-    except ValueError as error:
-        if isinstance(error, DptallyError):
-            raise
-        raise InvalidArgument("claim", "JSON with numbers of a reasonable length", "a longer one") from None
+    found = read_json(text, "claim", longest=LARGEST)
     if not isinstance(found, (dict, list)):
         raise InvalidType("claim", "a JSON object", found)
     return found
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise InvalidArgument("claim", "free of duplicate keys", [key for key, _ in pairs][:8])
-    return dict(pairs)
-
-
-def _refused_constant(text: str) -> float:
-    raise InvalidArgument("claim", "free of NaN and Infinity", text)
 
 
 def _shallow(text: str) -> None:
