@@ -282,6 +282,15 @@ def _others() -> tuple[Case, ...]:
         _release("clip_and_rectify", _rectified_sum, [0, 0], [0, 1]),
         Case("release.poisson_sample", _sampled_sum, [0, 0], [0, 0, 1], claim, _RUNS),
         Case("release.batches", _sum_of_a_batch, [0, 0], [0, 0, 1], claim, _RUNS),
+        Case(
+            "release.IndividualSums",
+            _first_sum,
+            [0.0],
+            [1.0],
+            mechanisms.DiscreteGaussian(_SIGMA),
+            _RUNS,
+            delta=_DELTA,
+        ),
     )
 
 
@@ -315,6 +324,12 @@ def _sum_of_a_batch(data: list[int]) -> Any:
     """The first step of an epoch of Poisson batches."""
     batch = next(iter(release.batches(mechanisms.Poisson(0.5), len(data))))
     return sum(data[i] for i in batch) + noise.discrete_laplace(_SCALE)
+
+
+def _first_sum(data: list[float]) -> float:
+    """A record that spends all it has in one sum: its budget is that of the discrete Gaussian of sensitivity 1."""
+    sums = release.IndividualSums(len(data), _SIGMA, 1 / (2 * Fraction(_SIGMA) ** 2), grid=1)
+    return float(sums.sum([[one] for one in data])[0])
 
 
 def _sampled_sum(data: list[int]) -> Any:
