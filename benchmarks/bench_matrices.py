@@ -1,5 +1,6 @@
-"""How long sensitivities of matrix strategies and menus take: ``python benchmarks/bench_matrices.py``. Process time, the
-best of three, each without what an earlier run has kept.
+"""How long sensitivities of matrix strategies and menus take: ``python benchmarks/bench_matrices.py``.
+
+Process time, the best of three, each without what an earlier run has kept.
 """
 
 from __future__ import annotations

@@ -284,11 +284,12 @@ def _others() -> tuple[Case, ...]:
         Case("release.batches", _sum_of_a_batch, [0, 0], [0, 0, 1], claim, _RUNS),
         Case(
             "release.IndividualSums",
-            _first_sum,
+            _coordinates,
             [0.0],
             [1.0],
             mechanisms.DiscreteGaussian(_SIGMA),
-            _RUNS,
+            _MANY,
+            batched=True,
             delta=_DELTA,
         ),
     )
@@ -326,10 +327,10 @@ def _sum_of_a_batch(data: list[int]) -> Any:
     return sum(data[i] for i in batch) + noise.discrete_laplace(_SCALE)
 
 
-def _first_sum(data: list[float]) -> float:
-    """A record that spends all it has in one sum: its budget is that of the discrete Gaussian of sensitivity 1."""
-    sums = release.IndividualSums(len(data), _SIGMA, 1 / (2 * Fraction(_SIGMA) ** 2), grid=1)
-    return float(sums.sum([[one] for one in data])[0])
+def _coordinates(data: list[float], number: int) -> Any:
+    """A record that spends all it has in one sum of ``number`` coordinates: each is a discrete Gaussian of its own."""
+    sums = release.IndividualSums(len(data), _SIGMA, number / (2 * Fraction(_SIGMA) ** 2), grid=1)
+    return sums.sum([[one] * number for one in data])
 
 
 def _sampled_sum(data: list[int]) -> Any:

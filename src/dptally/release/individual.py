@@ -24,7 +24,6 @@ from dptally import checks, noise
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.mechanisms import ZCDP, Mechanism
-from dptally.noise import grid as grids
 from dptally.noise import parameters
 from dptally.noise.parameters import Exact
 from dptally.numerics.exact import between
@@ -84,7 +83,7 @@ class IndividualSums:
                 raise InvalidType("contributions", "summed in the process that keeps the meters", "another process")
             steps = self._charged(rows)
         noisy = self.__noise.add_each(steps.sum(axis=0))
-        return np.array([float(grids.from_grid(int(one), self.__noise.exponent)) for one in noisy])
+        return np.ldexp(noisy.astype(np.float64), self.__noise.exponent)
 
     def _rows(self, contributions: Any) -> Floats:
         try:
