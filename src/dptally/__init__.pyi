@@ -72,6 +72,7 @@ from dptally.mechanisms.matrices.participation import PoissonParts as PoissonPar
 from dptally.mechanisms.matrices.strategy import sensitivity as sensitivity
 from dptally.mechanisms.matrices.toeplitz_matrix import Toeplitz as Toeplitz
 from dptally.mechanisms.mechanism import Mechanism as Mechanism
+from dptally.mechanisms.menu import Menu as Menu
 from dptally.mechanisms.mixture_of_gaussians import MixtureOfGaussians as MixtureOfGaussians
 from dptally.mechanisms.poisson_sampled import PoissonSampled as PoissonSampled
 from dptally.mechanisms.profile import Profile as Profile

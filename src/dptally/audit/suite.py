@@ -297,6 +297,16 @@ def _others() -> tuple[Case, ...]:
         _release("clip_and_rectify", _rectified_sum, [0, 0], [0, 1]),
         Case("release.poisson_sample", _sampled_sum, [0, 0], [0, 0, 1], claim, _RUNS),
         Case("release.batches", _sum_of_a_batch, [0, 0], [0, 0, 1], claim, _RUNS),
+        Case(
+            "release.IndividualSums",
+            _coordinates,
+            [0.0],
+            [1.0],
+            mechanisms.DiscreteGaussian(_SIGMA),
+            _MANY,
+            batched=True,
+            delta=_DELTA,
+        ),
     )
 
 
@@ -344,6 +354,12 @@ def _sum_of_a_batch(data: list[int]) -> Any:
     """The first step of an epoch of Poisson batches."""
     batch = next(iter(release.batches(mechanisms.Poisson(0.5), len(data))))
     return sum(data[i] for i in batch) + noise.discrete_laplace(_SCALE)
+
+
+def _coordinates(data: list[float], number: int) -> Any:
+    """A record that spends all it has in one sum of ``number`` coordinates: each is a discrete Gaussian of its own."""
+    sums = release.IndividualSums(len(data), _SIGMA, number / (2 * Fraction(_SIGMA) ** 2), grid=1)
+    return sums.sum([[one] * number for one in data])
 
 
 def _sampled_sum(data: list[int]) -> Any:

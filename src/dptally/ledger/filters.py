@@ -307,7 +307,8 @@ def filter_for(budget: object) -> Filter:
     for candidate in FILTERS.values():
         if isinstance(budget, Mechanism) and type(budget).__name__ == candidate.budget:
             return candidate
-    raise InvalidType("budget", "PureDP(epsilon), ZCDP(rho), GaussianDP(mu) or ApproxDP(epsilon, delta)", budget)
+    wanted = "PureDP(epsilon), ZCDP(rho), GaussianDP(mu), ApproxDP(epsilon, delta) or Menu(items, uses)"
+    raise InvalidType("budget", wanted, budget)
 
 
 def kinds_that_can_price(plan: Mechanism) -> tuple[str, ...]:

@@ -152,7 +152,8 @@ class Ledger:
         allowance: float = ALLOWANCE,
         about: str = "",
     ) -> None:
-        """Open an account with this budget: PureDP, ZCDP, GaussianDP, or ApproxDP (kept by a Renyi filter).
+        """Open an account with this budget: PureDP, ZCDP, GaussianDP, ApproxDP (kept by a Renyi filter), or a Menu
+        (each spend is one of its items).
 
         ``delta`` is the one at which status and reports state an epsilon. ``unit`` and ``adjacency`` say whom
         the budget protects: one ``"row"``, or all rows of a person (``"person:<column>"``), added, removed or

@@ -12,7 +12,8 @@ from typing import Any
 from dptally import checks
 from dptally.errors import CannotPrice, InvalidArgument, InvalidType, Unanswerable
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
-from dptally.ledger.filters import FILTERS, Filter, filter_for, kinds_that_can_price, needs_failure
+from dptally.ledger.filters import Filter, kinds_that_can_price, needs_failure
+from dptally.ledger.menus import MenuFilter, filter_of, menu_text, rule_for
 from dptally.ledger.names import alike, identifier
 from dptally.ledger.reading import read_object
 from dptally.ledger.units import GONE, Amount, as_float_down, as_float_up, digits_for, units_down, units_up
@@ -50,6 +51,7 @@ class Terms:
     unit: str = ROW
     parts: Parts | None = field(hash=False, default=None)
     failure: float = 0.0
+    menu: str = ""
 
     @classmethod
     def agreed(
@@ -64,7 +66,7 @@ class Terms:
         parts: Mapping[str, Sequence[str]] | Sequence[Any] = (),
         failure: float = 0.0,
     ) -> Terms:
-        rule = filter_for(budget)
+        rule = rule_for(budget)
         parameters = rule.read(budget)
         if not isinstance(adjacency, Adjacency):
             raise InvalidType("adjacency", "ADD_REMOVE or REPLACE", adjacency)
@@ -101,11 +103,12 @@ class Terms:
             checked_unit("unit", unit),
             declared,
             failure,
+            menu_text(budget),
         )
 
     @property
     def filter(self) -> Filter:
-        return FILTERS[self.kind]
+        return filter_of(self.kind, self.menu)
 
     @property
     def zero(self) -> Amount:
@@ -114,6 +117,8 @@ class Terms:
     @property
     def stated(self) -> str:
         """The budget as its owner wrote it."""
+        if isinstance(self.filter, MenuFilter):
+            return repr(self.filter.menu)
         inner = ", ".join(f"{name}={self.parameters[name]!r}" for name in self.filter.parameters)
         return f"{self.filter.budget}({inner})" + (f" with failure {self.failure!r}" if self.failure else "")
 
@@ -131,9 +136,11 @@ class Terms:
 
     def share(self, budget: Mechanism, argument: str = "budget") -> Amount:
         """An analyst's own cap inside this account; the budget must be of the account's kind."""
-        rule = filter_for(budget)
+        rule = rule_for(budget)
         if rule.kind != self.kind:
             raise InvalidArgument(argument, f"a {self.filter.budget} like the dataset's budget", budget)
+        if isinstance(self.filter, MenuFilter) and budget.parameters()["items"] != self.filter.menu.items:
+            raise InvalidArgument(argument, "a Menu of the same items as the dataset's, with its own uses", budget)
         parameters = rule.read(budget)
         shares = rule.limits(parameters, self.orders)
         if not max(shares) > 0:
@@ -143,7 +150,7 @@ class Terms:
 
     def price(self, plan: Mechanism) -> Amount:
         """What the plan costs, in units, rounded up."""
-        return _price(self.kind, self.orders, self.digits, self.failure_digits, self.failure > 0, plan)
+        return _price(self.kind, self.orders, self.digits, self.failure_digits, self.failure > 0, plan, self.menu)
 
     def symbol(self, meter: int) -> str:
         """What this meter counts."""
@@ -169,7 +176,8 @@ class Terms:
     # -- JSON ------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        stored = {"menu": self.menu} if self.menu else {}  # accounts of other kinds are written as ever
+        return stored | {
             "about": self.about,
             "adjacency": self.adjacency.value,
             "allowance": repr(self.allowance),
@@ -205,6 +213,7 @@ class Terms:
             unit=raw.get("unit", ROW),
             parts=None if parts is None else {name: tuple(names) for name, names in parts.items()},
             failure=float(raw.get("failure", 0.0)),
+            menu=raw.get("menu", ""),
         )
 
 
@@ -280,9 +289,9 @@ def _cap(shares: Sequence[Fraction], failure: Fraction, digits: int, failure_dig
 
 @lru_cache(maxsize=4096)
 def _price(
-    kind: str, orders: tuple[float, ...], digits: int, failure_digits: int, failing: bool, plan: Mechanism
+    kind: str, orders: tuple[float, ...], digits: int, failure_digits: int, failing: bool, plan: Mechanism, menu: str
 ) -> Amount:
-    rule = FILTERS[kind]
+    rule = filter_of(kind, menu)
     why = rule.reason
     try:
         prices, failure = rule.price_failing(plan) if failing else rule.price(plan, orders)

@@ -150,4 +150,5 @@ TABLE: dict[str, Row] = {
         "dptally.mechanisms.matrices.binary_tree", "binary_tree", "binary_tree", (), "binary_tree(steps)"
     ),
     "Composed": Row("dptally.mechanisms.composed", "composed", None, (), ""),
+    "Menu": Row("dptally.mechanisms.menu", "menu", "menu", (), "menu(items, uses)"),
 }

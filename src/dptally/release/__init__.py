@@ -11,6 +11,7 @@ from dptally.release.function import ReleaseFunction as ReleaseFunction
 from dptally.release.function import release_function as release_function
 from dptally.release.histogram import histogram as histogram
 from dptally.release.histogram import mode as mode
+from dptally.release.individual import IndividualSums as IndividualSums
 from dptally.release.loaders import inspect_loader as inspect_loader
 from dptally.release.propose import mode_of_bits as mode_of_bits
 from dptally.release.propose import propose_test_release as propose_test_release

@@ -1,0 +1,1 @@
+"""Steps chosen after earlier answers, against every tree of choices."""
