@@ -249,9 +249,7 @@ def _of_file(path: Path, epsilon: float | None, delta: float | None) -> list[Cla
     return claims_of_bytes(_bytes(path), str(path), epsilon, delta)
 
 
-def claims_of_bytes(
-    raw: bytes, name: str, epsilon: float | None = None, delta: float | None = None
-) -> list[Claim]:
+def claims_of_bytes(raw: bytes, name: str, epsilon: float | None = None, delta: float | None = None) -> list[Claim]:
     """The claims of a file's contents; the ending of its ``name`` says what it is. Nothing is opened."""
     path = Path(name)
     if path.suffix.lower() in _CHECKPOINTS or raw[:4] == b"PK\x03\x04":
