@@ -65,6 +65,7 @@ class Mark:
     y: float
     text: str = ""
     tone: int = 1
+    before: bool = False  # the word stands on the left, where a rising line leaves room
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,12 @@ def chart(
     title: str,
     marks: Sequence[Mark] = (),
     size: tuple[int, int] = (420, 250),
+    rising: bool = False,
 ) -> str:
-    """Lines in a frame with labelled axes and a legend; ``title`` is read aloud instead of the picture."""
+    """Lines in a frame with labelled axes and a legend; ``title`` is read aloud instead of the picture.
+
+    The legend stands in the corner that the lines leave free: on the left where they are ``rising``.
+    """
     width, height = size
     left = 22.0 + 6.6 * max((len(_tick(value)) for value in y.ticks()), default=3)
     inner_width, inner_height = width - left - _RIGHT, height - _TOP - _BOTTOM
@@ -100,7 +105,7 @@ def chart(
         out.append(f'<polyline class="tone-{line.tone}" fill="none" {_stroke(line.tone)} points="{path}"/>')
     for mark in marks:
         out += _mark(mark, *place(mark.x, mark.y), width)
-    out += _legend([line for line in lines if line.name], width)
+    out += _legend([line for line in lines if line.name], left + 10 if rising else None, width)
     return "".join([*out, "</svg>"])
 
 
@@ -160,7 +165,8 @@ def _frame(x: Axis, y: Axis, left: float, width: float, height: float) -> Iterat
     for value in x.ticks():
         at = left + x.part(value) * (end - left)
         yield f'<path d="M{at:.1f},{base:.1f}v4" stroke="currentColor"/>'
-        yield f'<text x="{at:.1f}" y="{base + 15:.1f}" text-anchor="middle">{_tick(value)}</text>'
+        anchor, place = ("end", width - 1) if at + 3.2 * len(_tick(value)) > width - 1 else ("middle", at)
+        yield f'<text x="{place:.1f}" y="{base + 15:.1f}" text-anchor="{anchor}">{_tick(value)}</text>'
     yield f'<path d="M{left:.1f},{_TOP:.1f}V{base:.1f}H{end:.1f}" fill="none" stroke="currentColor"/>'
     yield f'<text x="{(left + end) / 2:.1f}" y="{height - 6:.1f}" text-anchor="middle">{escape(x.label)}</text>'
     middle = (_TOP + base) / 2
@@ -174,16 +180,16 @@ def _mark(mark: Mark, x: float, y: float, width: float) -> Iterator[str]:
     tone = TONES[mark.tone % len(TONES)]
     yield f'<circle class="tone-{mark.tone}" cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{tone}"/>'
     if mark.text:
-        last = x + 8 + 6 * len(mark.text) > width - _RIGHT
+        last = mark.before or x + 8 + 6 * len(mark.text) > width - _RIGHT
         anchor, at = ("end", x - 8) if last else ("start", x + 8)
         yield f'<text x="{at:.1f}" y="{max(y - 6, 11):.1f}" text-anchor="{anchor}">{escape(mark.text)}</text>'
 
 
-def _legend(lines: Sequence[Line], width: float) -> Iterator[str]:
+def _legend(lines: Sequence[Line], start: float | None, width: float) -> Iterator[str]:
     if len(lines) < 2:
         return
     long = 6.2 * max(len(line.name) for line in lines) + 34
-    left = width - _RIGHT - long
+    left = width - _RIGHT - long if start is None else start
     for i, line in enumerate(lines):
         y = _TOP + 10 + 15 * i
         yield f'<path class="tone-{line.tone}" d="M{left:.1f},{y - 4:.1f}h24" fill="none" {_stroke(line.tone)}/>'
@@ -210,4 +216,6 @@ def _round_step(wanted: float) -> float:
 
 
 def _tick(value: float) -> str:
-    return f"{value:.3g}"
+    if 1e3 <= abs(value) < 1e6:
+        return f"{value:.0f}"
+    return f"{value:.3g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")

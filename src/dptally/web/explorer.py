@@ -28,6 +28,7 @@ from dptally.opinion.claim import Claim, Claimed
 from dptally.opinion.context import remedy
 from dptally.report import svg
 from dptally.report.card import card as card_of
+from dptally.report.figure import short
 from dptally.report.software import dptally_bibtex
 
 __all__ = ["bibtex", "card", "epsilon", "more", "noise", "quick", "samplers"]
@@ -70,7 +71,7 @@ def quick(text: str, delta: float) -> dict[str, Any]:
     box = plan.epsilon_interval(checks.probability("delta", delta))
     curve, meaning = _attacker(plan)
     return {
-        "plan": repr(plan),
+        "plan": short(plan, _LONGEST),
         "delta": f"{delta:g}",
         "epsilon": _shown(box),
         "profile": _profile(plan, delta, box),
@@ -110,7 +111,8 @@ def _attacker(plan: Mechanism) -> tuple[str, list[str]]:
     line = svg.Line(list(zip(_RATES, powers, strict=False)), "any attacker, at most", 0)
     guess = svg.Line([(_RATES[0], _RATES[0]), (1.0, 1.0)], "guessing", 4)
     axes = svg.Axis("false-positive rate", _RATES[0], 1.0, log=True), svg.Axis("true positives", 1e-4, 1.0, log=True)
-    picture = svg.chart([line, guess], *axes, "largest true-positive rate against the false-positive rate")
+    title = "largest true-positive rate against the false-positive rate"
+    picture = svg.chart([line, guess], *axes, title, rising=True)
     words = [
         f"an attacker with {100 * rate:g} % false positives finds at most {shown_up(100 * power, 4)} % of the members"
         for rate, power in zip((0.01, 0.001, 0.1), powers[-3:], strict=True)
@@ -175,7 +177,7 @@ def _steps(plan: Mechanism, delta: float) -> str:
     if not most > 0:
         return ""
     here = dict(points).get(float(now))
-    marks = [] if here is None else [svg.Mark(float(now), here, "this plan")]
+    marks = [] if here is None else [svg.Mark(float(now), here, "this plan", before=True)]
     name = "steps" if len(plan.parts) == 1 else "runs of the whole plan"
     x, y = svg.Axis(name, 0.0, float(last)), svg.Axis("epsilon", 0.0, 1.05 * most)
     return svg.chart([svg.Line(points, "at most", 0)], x, y, f"epsilon against {name}", marks)
@@ -193,8 +195,8 @@ def noise(text: str, target: float, delta: float) -> dict[str, Any]:
     return {
         "target": f"{target:g}",
         "factor": shown_up(found.factor, 6),
-        "plan": repr(found.plan),
-        "noise": None if form is None else form["noise"],
+        "plan": short(found.plan, _LONGEST),
+        "noise": None if form is None else shown_up(float(form["noise"]), 7),
         "epsilon": _shown(box),
     }
 

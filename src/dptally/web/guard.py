@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any
 
 from dptally.web.settings import Settings
+from dptally.web.workers import Refusal
 
 __all__ = ["HEADERS", "Buckets", "Guard", "same"]
 
@@ -121,7 +122,7 @@ def _foreign(headers: dict[str, list[str]]) -> bool:
 
 
 def _bounded(receive: Receive, largest: int) -> Receive:
-    """The body, cut off where it is longer than its length said or than is read."""
+    """The body; one that did not say how long it is ends where it is longer than is read."""
     seen = 0
 
     async def next_message() -> Message:
@@ -129,7 +130,7 @@ def _bounded(receive: Receive, largest: int) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > largest:
-            return {"type": "http.disconnect"}
+            raise Refusal(413, f"at most {largest} bytes are read")
         return message
 
     return next_message
