@@ -116,5 +116,37 @@ TABLE: dict[str, Row] = {
         (),
         "training(noise_multiplier, sampler, steps, epochs, dataset_size, batch_size, adjacency=add_remove, per_user=1)",
     ),
+    "ExponentialMechanism": Row(
+        "dptally.mechanisms.selection.exponential_mechanism",
+        "exponential_mechanism",
+        "exponential",
+        ("exponential_mechanism", "em"),
+        "exponential(epsilon)",
+    ),
+    "PermuteAndFlip": Row(
+        "dptally.mechanisms.selection.permute_and_flip",
+        "permute_and_flip",
+        "permute_and_flip",
+        (),
+        "permute_and_flip(epsilon)",
+    ),
+    "TopK": Row("dptally.mechanisms.selection.top_k", "top_k", "top_k", (), "top_k(epsilon, k)"),
+    "NoisyMax": Row(
+        "dptally.mechanisms.selection.noisy_max",
+        "noisy_max",
+        "noisy_max",
+        (),
+        "noisy_max(scale, sensitivity=1.0, noise=gumbel, monotone=false)",
+    ),
+    "BoundedRange": Row(
+        "dptally.mechanisms.selection.bounded_range", "bounded_range", "bounded_range", (), "bounded_range(epsilon)"
+    ),
+    "AboveThreshold": Row(
+        "dptally.mechanisms.selection.above_threshold",
+        "above_threshold",
+        "above_threshold",
+        ("sparse_vector", "svt"),
+        "above_threshold(epsilon1, epsilon2, hits=1)",
+    ),
     "Composed": Row("dptally.mechanisms.composed", "composed", None, (), ""),
 }
