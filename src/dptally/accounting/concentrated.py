@@ -9,7 +9,7 @@ import numpy as np
 from dptally import checks
 from dptally.accounting import renyi
 from dptally.accounting.answer import Answer
-from dptally.accounting.moments import MOMENT_TRUST, Asked, checked, infinity_mass
+from dptally.accounting.moments import MOMENT_TRUST, Asked, divergences, infinity_mass
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition, Law
@@ -45,7 +45,7 @@ def rho(plan: Asked) -> float:
     Of a composition it is at most the sum of its parts' rho, and less where their suprema lie at different
     orders.
     """
-    return max(smallest_rho(composition) for composition in checked(plan))
+    return max(smallest_rho(composition) for composition in divergences(plan))
 
 
 # -- questions -----------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ __all__ = [
     "Asked",
     "Directed",
     "checked",
+    "divergences",
     "infinity_mass",
     "log_moment_upper",
     "remaining_delta",
@@ -49,6 +50,11 @@ def checked(plan: Asked) -> tuple[Composition, ...]:
     if not directions or not all(isinstance(composition, Composition) for composition in directions):
         raise InvalidType("plan", "a mechanism or a plan (or the non-empty sequence of its directions)", plan)
     return directions
+
+
+def divergences(plan: Asked) -> tuple[Composition, ...]:
+    """The directions as the frameworks of Renyi divergences take them: see ``Law.divergences``."""
+    return tuple(composition.divergences() for composition in checked(plan))
 
 
 def log_moment_upper(composition: Composition, t: Floats) -> Floats:

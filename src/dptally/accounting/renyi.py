@@ -18,7 +18,7 @@ from dptally.accounting.answer import Answer, larger
 from dptally.accounting.moments import (
     MOMENT_TRUST,
     Asked,
-    checked,
+    divergences,
     infinity_mass,
     log_moment_upper,
     remaining_delta,
@@ -71,7 +71,7 @@ def divergence(plan: Asked, orders: Floats) -> Floats:
     if not np.all(orders >= 1):
         raise InvalidArgument("order", "an order in [1, inf]", orders.tolist())
     out = np.zeros(orders.shape)
-    for composition in checked(plan):
+    for composition in divergences(plan):
         out = np.maximum(out, _one_divergence(composition, orders))
     return out
 
@@ -121,7 +121,7 @@ def epsilon(
     delta = checks.probability("delta", delta)
     allowed = _checked_orders(orders)
     theorem = _checked_conversion(conversion)
-    return larger([_epsilon_one(c, delta, conversion, theorem, allowed) for c in checked(plan)])
+    return larger([_epsilon_one(c, delta, conversion, theorem, allowed) for c in divergences(plan)])
 
 
 def delta(
@@ -136,7 +136,7 @@ def delta(
     epsilon = checks.nonnegative("epsilon", epsilon)
     allowed = _checked_orders(orders)
     theorem = _checked_conversion(conversion)
-    return larger([_delta_one(c, epsilon, conversion, theorem, allowed) for c in checked(plan)])
+    return larger([_delta_one(c, epsilon, conversion, theorem, allowed) for c in divergences(plan)])
 
 
 def _epsilon_one(

@@ -64,10 +64,19 @@ class Composition:
         """What the declared plan dominates: lower ends are those of this composition. Itself where nothing was rounded
         to the safe side.
         """
+        if self.steps == 1 and self.parts[0][0].attained_once:
+            return self
         twins = [(law.optimistic(), n) for law, n in self.parts]
         if all(twin is law for (twin, _), (law, _) in zip(twins, self.parts, strict=True)):
             return self
         return Composition.of(twins)
+
+    def divergences(self) -> Composition:
+        """What the Renyi divergences are taken from; itself unless a law knows better than its pair."""
+        better = [(law.divergences(), n) for law, n in self.parts]
+        return (
+            self if all(one is law for (one, _), (law, _) in zip(better, self.parts, strict=True)) else self.of(better)
+        )
 
     @property
     def mean(self) -> float:

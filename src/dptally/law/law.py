@@ -198,6 +198,18 @@ class Law(ABC):
         """
         return self
 
+    @property
+    def attained_once(self) -> bool:
+        """Whether one use alone attains the profile although several need not attain the product of their pairs.
+
+        Then ``optimistic`` is what several uses attain, and a single one needs no twin.
+        """
+        return False
+
+    def divergences(self) -> Law:
+        """What bounds the Renyi divergences: itself, or less where no one pair has the worst at every order."""
+        return self
+
     def reverse(self) -> Law | None:
         """The law of the same pair in the other direction, both without mass at infinity; None if not known."""
         return None

@@ -40,6 +40,12 @@ from dptally.mechanisms.sampling.random_allocation import RandomAllocation as Ra
 from dptally.mechanisms.sampling.sampled import Sampled as Sampled
 from dptally.mechanisms.sampling.shuffled_batches import ShuffledBatches as ShuffledBatches
 from dptally.mechanisms.sampling.truncated_poisson import TruncatedPoisson as TruncatedPoisson
+from dptally.mechanisms.selection.above_threshold import AboveThreshold as AboveThreshold
+from dptally.mechanisms.selection.bounded_range import BoundedRange as BoundedRange
+from dptally.mechanisms.selection.exponential_mechanism import ExponentialMechanism as ExponentialMechanism
+from dptally.mechanisms.selection.noisy_max import NoisyMax as NoisyMax
+from dptally.mechanisms.selection.permute_and_flip import PermuteAndFlip as PermuteAndFlip
+from dptally.mechanisms.selection.top_k import TopK as TopK
 from dptally.mechanisms.training_runs import dpsgd as dpsgd
 from dptally.mechanisms.training_runs import training as training
 from dptally.mechanisms.zcdp import ZCDP as ZCDP

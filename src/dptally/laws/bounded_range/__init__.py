@@ -1,0 +1,1 @@
+"""Bounded range: the exponential mechanism and everything whose losses span at most epsilon."""

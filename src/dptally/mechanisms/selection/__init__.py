@@ -1,0 +1,1 @@
+"""Selection: mechanisms that name the best of several candidates, or the queries above a threshold."""
