@@ -13,6 +13,7 @@ __all__ = ["LATER", "later"]
 
 #: name -> the module that defines it
 LATER = {
+    "BestOf": "dptally.mechanisms.best_of",
     "Composed": "dptally.mechanisms.composed",
     "explain": "dptally.answers.explain",
     "measure": "dptally.gdp.measure",
