@@ -17,7 +17,7 @@ from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Composition, Law
 from dptally.laws.atoms import AtomicLaw
 from dptally.laws.tuning.attained import attained_law
-from dptally.laws.tuning.law import TunedLaw, moment_upper, tuned_table
+from dptally.laws.tuning.law import MOMENT_ORDERS, TunedLaw, moments_at, tuned_table
 from dptally.laws.tuning.runs import NegativeBinomialRuns, PoissonRuns, Runs
 from dptally.mechanisms.assumption import Assumption, joined
 from dptally.mechanisms.mechanism import Mechanism
@@ -28,9 +28,9 @@ __all__ = ["BestOf", "law_of_runs"]
 
 LAWS = ("tnb", "geometric", "poisson")
 _MOST_RUNS, _LARGEST_SHAPE, _LEAST_SHAPE = 1e9, 100.0, 1e-9
-_DEPTH = 45.0  # nats: how small a delta of one run the table follows; beyond it Renyi divergences answer
-_MANY, _FEW = 320, 24  # guarantees of one run, where they share their work and where each is dear
-_ORDERS = np.geomspace(1e-3, 1e5, 65)
+_DEPTH = 36.0  # nats: how small a delta of one run the table follows; beyond it Renyi divergences answer
+_USUAL = math.log(1e-6)
+_MANY, _FEW, _EDGES = 160, 12, 16  # guarantees of one run: where they share their work, where each is dear
 
 
 def _example() -> dict[str, object]:
@@ -84,13 +84,15 @@ class BestOf(Mechanism):
 
     def laws(self) -> tuple[Law, ...]:
         inner = self.plan.directions()
-        return (_tuned(inner, self.runs),) if any(composition.parts for composition in inner) else ()
+        if not any(composition.parts for composition in inner):
+            return ()
+        law = _tuned(inner, self.runs)
+        return (law if math.isfinite(law.mean) else law.table,)  # no Renyi divergence is finite: the table alone
 
     def laws_below(self) -> tuple[Law, ...] | None:
         below = self.plan._below()
         attained = self.plan.directions() if below is None else below[0]
-        found = [_attained(composition, self.runs) for composition in attained if composition.parts]
-        return tuple(law for law in found if law is not None) if all(found) else ()
+        return _attained(attained, self.runs) if all(composition.parts for composition in attained) else ()
 
     def why_wide(self) -> str:
         return "upper end: every ranking of the runs; lower end: ranked by their privacy loss"
@@ -154,48 +156,76 @@ def law_of_runs(mean: float, law: str, shape: float | None) -> Runs:
 # -- the profile of one run --------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Profiles:
+    """Bounds of delta of each direction at ``epsilon``, and about ``edges``: three rows, at edges -step, +0, +step."""
+
+    epsilon: Floats
+    edges: Floats
+    step: float
+    lower: tuple[Floats, ...]
+    upper: tuple[Floats, ...]
+
+    def around(self, direction: int) -> tuple[Floats, Floats]:
+        size = len(self.epsilon)
+        return self.lower[direction][size:].reshape(3, -1), self.upper[direction][size:].reshape(3, -1)
+
+
+@lru_cache(maxsize=32)
+def _profiles(inner: tuple[Composition, ...]) -> _Profiles:
+    """All questions at once, since neighbours share their work; fewer where that is not so."""
+    reach = max(_reach(composition) for composition in inner)
+    for number, places, bounds in ((_MANY, _EDGES, _quick_bounds), (_FEW, 2, _bounds)):
+        epsilon = np.concatenate(([0.0], reach * (np.arange(1, number + 1) / number) ** 0.75))
+        edges, step = reach * (np.arange(places) + 0.25) / places, 1e-3 * reach / places
+        asked = np.concatenate((epsilon, edges - step, edges, edges + step))
+        found = [ends for ends in (bounds(composition, asked) for composition in inner) if ends is not None]
+        if len(found) == len(inner):
+            break
+    return _Profiles(epsilon, edges, step, tuple(ends[0] for ends in found), tuple(ends[1] for ends in found))
+
+
 @lru_cache(maxsize=32)
 def _tuned(inner: tuple[Composition, ...], runs: Runs) -> TunedLaw:
-    reach = max(_reach(composition) for composition in inner)
-
-    def grid(number: int) -> Floats:
-        return np.concatenate(([0.0], reach * (np.arange(1, number + 1) / number) ** 0.75))
-
-    epsilon = grid(_MANY)
-    found = [_quick_bounds(composition, epsilon) for composition in inner]
-    upper = [bounds[1] for bounds in found if bounds is not None]
-    if len(upper) < len(inner):
-        epsilon = grid(_FEW)
-        upper = [_bounds(composition, epsilon)[1] for composition in inner]
-    delta = np.minimum.accumulate(np.max(upper, axis=0))
-    profile = tuple(zip(epsilon.tolist(), delta.tolist(), strict=True))
-    return TunedLaw(inner, runs, profile, tuned_table(epsilon, delta, runs))
+    known = _profiles(inner)
+    size = len(known.epsilon)
+    delta = np.minimum.accumulate(np.max([upper[:size] for upper in known.upper], axis=0))
+    profile = tuple(zip(known.epsilon.tolist(), delta.tolist(), strict=True))
+    return TunedLaw(inner, runs, profile, tuned_table(known.epsilon, delta, runs))
 
 
-@lru_cache(maxsize=64)
-def _attained(composition: Composition, runs: Runs) -> AtomicLaw | None:
-    """The law of the winner under one ranking; None where the plan's own lower end is not that of a pair."""
-    if not composition.determined:
-        return None
-    reach = _reach(composition)
+@lru_cache(maxsize=32)
+def _attained(inner: tuple[Composition, ...], runs: Runs) -> tuple[AtomicLaw, ...]:
+    """The laws of the winner under one ranking; none where a lower end of the plan is not that of a pair.
 
-    def asked(number: int) -> tuple[Floats, float]:
-        return reach * (np.arange(number) + 0.25) / number, 1e-3 * reach / number
+    Ranked by the loss, or not at all (a run as any other), whichever reveals more at delta 1e-6.
+    """
+    if not all(composition.determined for composition in inner):
+        return ()
+    known = _profiles(inner)
+    chosen = []
+    for direction in range(len(inner)):
+        about = known.edges, known.step, *known.around(direction)
+        laws = [law for law in (attained_law(*about, runs), attained_law(*about, runs, ranked=False)) if law is not None]
+        if not laws:
+            return ()
+        chosen.append(max(laws, key=_revealed))
+    return tuple(chosen)
 
-    edges, step = asked(_MANY // 8)
-    found = _quick_bounds(composition, np.concatenate((edges - step, edges, edges + step)))
-    if found is None:
-        edges, step = asked(_FEW // 6)
-        found = _bounds(composition, np.concatenate((edges - step, edges, edges + step)))
-    lower, upper = found
-    return attained_law(edges, step, lower.reshape(3, -1), upper.reshape(3, -1), runs)
+
+def _revealed(law: AtomicLaw) -> float:
+    """About the epsilon at delta 1e-6."""
+    at = np.linspace(0.0, max(law.supremum, 0.0), 50)
+    return float(np.max(at[law.log_profile(at)[0] > _USUAL], initial=-1.0))
 
 
 def _reach(composition: Composition) -> float:
     """The largest eps of the table: about where delta is e^-_DEPTH, by Chernoff's bound, or the largest loss."""
     with np.errstate(over="ignore", invalid="ignore"):
-        bound = (moment_upper(composition, _ORDERS) + _DEPTH) / _ORDERS
+        bound = (moments_at(composition) + _DEPTH) / MOMENT_ORDERS
     reach = min(composition.supremum_interval.upper, float(np.nanmin(bound, initial=math.inf)))
+    if reach == math.inf:  # no moment is known to be finite
+        reach = certified.epsilon_interval((composition,), math.exp(-_DEPTH)).upper
     return reach if 0 < reach < math.inf else 1.0 if reach <= 0 else 64.0
 
 
@@ -208,10 +238,12 @@ def _bounds(composition: Composition, epsilon: Floats) -> tuple[Floats, Floats]:
 def _quick_bounds(composition: Composition, epsilon: Floats) -> tuple[Floats, Floats] | None:
     """The same where one step has a closed form, or contours answer most of the questions together; else None.
 
-    What no contour answers is bounded by Chernoff: (1 - e^-x)+ <= e^{tx} for every t > 0.
+    What no contour answers, and what only bounds Renyi divergences, is bounded by those.
     """
     firm = composition if composition.determined else composition.dominating()
-    if firm is None or firm.optimistic() is not firm:
+    if firm is None:
+        return np.zeros_like(epsilon), np.minimum(up(np.exp(_chernoff(composition, epsilon)), 4), 1.0)
+    if firm.optimistic() is not firm:
         return None
     if firm.steps == 1:
         low, high = firm.parts[0][0].log_profile(epsilon)
@@ -220,10 +252,7 @@ def _quick_bounds(composition: Composition, epsilon: Floats) -> tuple[Floats, Fl
         unknown = np.isnan(high)
         if unknown.sum() > 0.5 * len(epsilon):
             return None
-        with np.errstate(invalid="ignore", over="ignore"):
-            chernoff = moment_upper(firm, _ORDERS)[:, None] - np.multiply.outer(_ORDERS, epsilon)
-            chernoff = np.nanmin(chernoff + 4 * EPS * np.abs(chernoff) + 1e-12, axis=0, initial=0.0)
-        low, high = np.where(unknown, -np.inf, low), np.where(unknown, chernoff, high)
+        low, high = np.where(unknown, -np.inf, low), np.where(unknown, _chernoff(firm, epsilon), high)
     else:
         return None
     mass = firm.infinity_mass_interval
@@ -231,3 +260,13 @@ def _quick_bounds(composition: Composition, epsilon: Floats) -> tuple[Floats, Fl
         upper = up(mass.upper + np.where(np.isneginf(high), 0.0, up(np.exp(high), 4)))
         lower = np.maximum(mass.lower, down(mass.lower + np.maximum(down(np.exp(low), 4), 0.0)))
     return (lower if composition.determined else np.zeros_like(lower)), np.minimum(upper, 1.0)
+
+
+def _chernoff(composition: Composition, epsilon: Floats) -> Floats:
+    """log delta <= K(t) - t eps + t log t - (1 + t) log(1 + t), the least over t  [Canonne, Kamath, Steinke 2020]."""
+    t = MOMENT_ORDERS[:, None]
+    payoff = -t * np.log1p(1.0 / t) - np.log1p(t)
+    with np.errstate(invalid="ignore", over="ignore"):
+        bound = moments_at(composition)[:, None] - t * epsilon
+        bound = bound + payoff + 8 * EPS * (np.abs(bound) + np.abs(payoff) + t * epsilon)
+    return np.asarray(np.nanmin(bound, axis=0, initial=0.0))

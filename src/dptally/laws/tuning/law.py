@@ -32,13 +32,13 @@ from dptally.laws.moment_bound import real_orders
 from dptally.laws.tuning.runs import Runs
 from dptally.numerics.rounding import down, up
 
-__all__ = ["TUNING_THEOREM", "TunedLaw", "log_ratio", "moment_upper", "tuned_table"]
+__all__ = ["MOMENT_ORDERS", "TUNING_THEOREM", "TunedLaw", "log_ratio", "moment_upper", "moments_at", "tuned_table"]
 
 TUNING_THEOREM = (
     "Koskela, Redberg, Wang 2024, Privacy profiles for private selection (arXiv 2402.06701), with a smaller ratio and "
     "the comonotone bound (docs/tuning.md); Papernot, Steinke 2022, Thm. 2 and 6, for Renyi divergences"
 )
-_ORDERS = np.geomspace(1e-4, 1e6, 81)
+MOMENT_ORDERS = np.geomspace(1e-2, 4e3, 129)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,10 @@ class TunedLaw(MomentBound):
         return out.reshape(shape)
 
     def _moment(self, t: Floats) -> Floats:
-        epsilon, delta = np.array(self.profile).T
+        passes, costs = _order_costs(self)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            bound = down(1.0 + 1.0 / t, 4)
-            at = np.searchsorted(np.maximum.accumulate(self.runs.passes(up(np.exp(epsilon), 4), delta)), bound, "right")
-            cost = self.runs.order_cost(delta[np.maximum(at - 1, 0)])
+            at = np.searchsorted(passes, down(1.0 + 1.0 / t, 4), "right")
+            cost = costs[np.maximum(at - 1, 0)]
             moment = np.max([moment_upper(composition, t) for composition in self.inner], axis=0)
             total = up(moment + t * cost + up(math.log(self.runs.mean_upper), 4), 16)
             if self.runs.none > 0:  # no winner at all: the same in both
@@ -140,15 +139,39 @@ def log_ratio(epsilon: Floats, delta: Floats, runs: Runs) -> float:
 
 
 def moment_upper(composition: Composition, t: Floats) -> Floats:
-    """An upper bound of K(t), t > 0: from the tables of contours where a law has them, which cost least."""
+    """An upper bound of K(t), t > 0: chords of a table, since K is convex with K(0) <= 0; beyond it K itself."""
+    table = moments_at(composition)
+    chord = np.interp(t, np.append(0.0, MOMENT_ORDERS), np.append(0.0, table))
+    chord = np.where(np.isnan(chord), np.inf, up(chord, 16))
+    beyond = t > MOMENT_ORDERS[-1]
+    if beyond.any():
+        chord[beyond] = _moments(composition, t[beyond])
+    return chord
+
+
+@lru_cache(maxsize=64)
+def moments_at(composition: Composition) -> Floats:
+    """Upper bounds of K at MOMENT_ORDERS."""
+    return _moments(composition, MOMENT_ORDERS)
+
+
+def _moments(composition: Composition, t: Floats) -> Floats:
+    """From the tables of contours where a law has them, which cost least."""
     total = np.zeros_like(t)
-    for law, count in composition.parts:
-        if type(law).has_characteristic:
-            moment, error = _tabulated(law, t)
-        else:
-            moment, error = law.log_moment_and_error(t)
-        total = total + up(count * (moment + error), 4)
-    return np.where(np.isnan(total), np.inf, up(total, len(composition.parts)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for law, count in composition.parts:
+            moment, error = _tabulated(law, t) if type(law).has_characteristic else _stated(law, t)
+            total = total + up(count * (moment + error), 4)
+        total = up(total, len(composition.parts))
+    return np.maximum(np.where(np.isnan(total), np.inf, total), 0.0)
+
+
+def _stated(law: Law, t: Floats) -> tuple[Floats, Floats]:
+    """K as the law states it; infinite where it cannot."""
+    try:
+        return law.log_moment_and_error(t)
+    except Unanswerable:
+        return np.full(t.shape, np.inf), np.zeros(t.shape)
 
 
 def _tabulated(law: Law, t: Floats) -> tuple[Floats, Floats]:
@@ -159,6 +182,9 @@ def _tabulated(law: Law, t: Floats) -> tuple[Floats, Floats]:
         rows = group == one
         table = law.moment_table(t[rows])
         moment[rows], error[rows] = table.moment, table.error
+        if not np.isfinite(table.moment[-1]):  # so is K beyond
+            moment[group > one], error[group > one] = np.inf, 0.0
+            break
     return moment, error
 
 
@@ -167,10 +193,19 @@ def _largest(inner: tuple[Composition, ...]) -> float:
 
 
 @lru_cache(maxsize=64)
+def _order_costs(law: TunedLaw) -> tuple[Floats, Floats]:
+    """For each guarantee: where it may be used (``passes``, made increasing) and what it costs."""
+    epsilon, delta = np.array(law.profile).T
+    with np.errstate(over="ignore"):
+        passes = law.runs.passes(up(np.exp(epsilon), 4), delta)
+    return np.maximum.accumulate(passes), law.runs.order_cost(delta)
+
+
+@lru_cache(maxsize=64)
 def _least(law: TunedLaw) -> tuple[float, float]:
     """(t, D) with the least Renyi divergence among some orders, D rounded up."""
     with np.errstate(invalid="ignore", over="ignore"):
-        divergence = up(law._moment(_ORDERS) / _ORDERS, 8)
+        divergence = up(law._moment(MOMENT_ORDERS) / MOMENT_ORDERS, 8)
     divergence = np.where(np.isnan(divergence), np.inf, divergence)
     at = int(np.argmin(divergence))
-    return float(_ORDERS[at]), float(divergence[at])
+    return float(MOMENT_ORDERS[at]), float(divergence[at])
