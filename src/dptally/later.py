@@ -16,6 +16,7 @@ _NOTEBOOK = "dptally.report.notebook"
 
 #: name -> the module that defines it
 LATER = {
+    "BestOf": "dptally.mechanisms.best_of",
     "Composed": "dptally.mechanisms.composed",
     "explain": "dptally.answers.explain",
     "measure": "dptally.gdp.measure",

@@ -5,6 +5,7 @@ from dptally.law.adjacency import REPLACE as REPLACE
 from dptally.law.adjacency import Adjacency as Adjacency
 from dptally.mechanisms.alpha_dp import AlphaDP as AlphaDP
 from dptally.mechanisms.approx_dp import ApproxDP as ApproxDP
+from dptally.mechanisms.best_of import BestOf as BestOf
 from dptally.mechanisms.composed import Composed as Composed
 from dptally.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
 from dptally.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace

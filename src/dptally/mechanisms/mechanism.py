@@ -319,6 +319,15 @@ class Mechanism(Value):
 
         return Profile.from_points(group.profile(self.directions(), size))
 
+    def best_of(self, mean: float, law: str = "tnb", shape: float = 0.0) -> Mechanism:
+        """Run this plan a random number of times and keep the best run, as a plan.
+
+        ``law`` of the number of runs: "tnb" (truncated negative binomial; shape 0 logarithmic, 1 geometric),
+        "geometric" or "poisson" (no shape); draw it before the search: ``dptally.release.draw_runs``.
+        """
+        whole: Mechanism = later("BestOf")(self, mean, law, shape)
+        return whole
+
     def explain(self, delta: float) -> Explanation:
         """The answer at this delta with its route, theorems, assumptions and how to cite them."""
         answer: Explanation = later("explain")(self, delta)

@@ -116,6 +116,39 @@ TABLE: dict[str, Row] = {
         (),
         "training(noise_multiplier, sampler, steps, epochs, dataset_size, batch_size, adjacency=add_remove, per_user=1)",
     ),
+    "ExponentialMechanism": Row(
+        "dptally.mechanisms.selection.exponential_mechanism",
+        "exponential_mechanism",
+        "exponential",
+        ("exponential_mechanism", "em"),
+        "exponential(epsilon)",
+    ),
+    "PermuteAndFlip": Row(
+        "dptally.mechanisms.selection.permute_and_flip",
+        "permute_and_flip",
+        "permute_and_flip",
+        (),
+        "permute_and_flip(epsilon)",
+    ),
+    "TopK": Row("dptally.mechanisms.selection.top_k", "top_k", "top_k", (), "top_k(epsilon, k)"),
+    "NoisyMax": Row(
+        "dptally.mechanisms.selection.noisy_max",
+        "noisy_max",
+        "noisy_max",
+        (),
+        "noisy_max(scale, sensitivity=1.0, noise=gumbel, monotone=false)",
+    ),
+    "BestOf": Row("dptally.mechanisms.best_of", "best_of", "best_of", (), "best_of(plan, mean, law=tnb, shape)"),
+    "BoundedRange": Row(
+        "dptally.mechanisms.selection.bounded_range", "bounded_range", "bounded_range", (), "bounded_range(epsilon)"
+    ),
+    "AboveThreshold": Row(
+        "dptally.mechanisms.selection.above_threshold",
+        "above_threshold",
+        "above_threshold",
+        ("sparse_vector", "svt"),
+        "above_threshold(epsilon1, epsilon2, hits=1)",
+    ),
     "Banded": Row("dptally.mechanisms.matrices.banded_matrix", "banded", "banded", (), "banded(bands)"),
     "FixedBins": Row("dptally.mechanisms.matrices.participation", "fixed_bins", "fixed_bins", (), "fixed_bins(bins)"),
     "DenseMatrix": Row("dptally.mechanisms.matrices.dense_matrix", "dense_matrix", "dense", (), "dense(rows)"),
@@ -148,37 +181,6 @@ TABLE: dict[str, Row] = {
     ),
     "BinaryTree": Row(
         "dptally.mechanisms.matrices.binary_tree", "binary_tree", "binary_tree", (), "binary_tree(steps)"
-    "ExponentialMechanism": Row(
-        "dptally.mechanisms.selection.exponential_mechanism",
-        "exponential_mechanism",
-        "exponential",
-        ("exponential_mechanism", "em"),
-        "exponential(epsilon)",
-    ),
-    "PermuteAndFlip": Row(
-        "dptally.mechanisms.selection.permute_and_flip",
-        "permute_and_flip",
-        "permute_and_flip",
-        (),
-        "permute_and_flip(epsilon)",
-    ),
-    "TopK": Row("dptally.mechanisms.selection.top_k", "top_k", "top_k", (), "top_k(epsilon, k)"),
-    "NoisyMax": Row(
-        "dptally.mechanisms.selection.noisy_max",
-        "noisy_max",
-        "noisy_max",
-        (),
-        "noisy_max(scale, sensitivity=1.0, noise=gumbel, monotone=false)",
-    ),
-    "BoundedRange": Row(
-        "dptally.mechanisms.selection.bounded_range", "bounded_range", "bounded_range", (), "bounded_range(epsilon)"
-    ),
-    "AboveThreshold": Row(
-        "dptally.mechanisms.selection.above_threshold",
-        "above_threshold",
-        "above_threshold",
-        ("sparse_vector", "svt"),
-        "above_threshold(epsilon1, epsilon2, hits=1)",
     ),
     "Composed": Row("dptally.mechanisms.composed", "composed", None, (), ""),
     "Menu": Row("dptally.mechanisms.menu", "menu", "menu", (), "menu(items, uses)"),
