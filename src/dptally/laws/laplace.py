@@ -12,6 +12,7 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.interval import Interval
 from dptally.law import Law
+from dptally.law.adjacency import Direction
 from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Characteristic, Complexes, MomentTable
 from dptally.law.law import Numbers
@@ -82,6 +83,12 @@ class LaplaceLaw(Law):
     reach_lower: float
     has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = "Mironov 2017, Prop. 6; Balle, Barthe, Gaboardi 2018, Thm. 3 (profile)"
+
+    def sampled(self, rate: Fraction, direction: Direction) -> Law:
+        from dptally.laws.sampled.laplace_sides import SampledLaplaceLaw
+
+        lower, upper = between(rate)
+        return SampledLaplaceLaw(self, upper, direction, 0.0, None if lower == upper else lower)
 
     def sampled_replace(self, rate: Fraction) -> Law:
         if rate == 1:

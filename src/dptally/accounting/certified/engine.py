@@ -59,9 +59,9 @@ def epsilon_curve(
     together: list[dict[int, tuple[float, float]]] = []
     for composition in directions:
         plain = 0 < delta < 1 and _shares(composition)
-        answers = curve(composition, counts, log_interval(delta), tuning) if plain else {}
+        found = curve(composition, counts, log_interval(delta), tuning) if plain else {}
         together.append(
-            {k: (low, high) for k, (low, high) in answers.items() if high - low <= tuning.routes.sharp_contour * high}
+            {k: (low, high) for k, (low, high) in found.items() if high - low <= tuning.routes.sharp_contour * high}
         )
     out = []
     for count in counts:

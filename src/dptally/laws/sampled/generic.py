@@ -68,9 +68,12 @@ class SampledLaw(Law):
 
     def nodes(self, tilts: Floats, frequency: float = 0.0) -> LossNodes:
         """The rule that integrates e^{tL} for Re t in ``tilts`` and \\|Im t\\| <= ``frequency``."""
-        q = self.rate
         modulus = math.hypot(float(np.abs(tilts).max()), frequency)
-        inner, log_mass = weighted_losses(self.inner, float(tilts.max()), modulus)
+        return self._mixed(*weighted_losses(self.inner, float(tilts.max()), modulus))
+
+    def _mixed(self, inner: Floats, log_mass: Floats) -> LossNodes:
+        """The sampled losses at losses of the mechanism inside, which have these masses there."""
+        q = self.rate
         longest = float(np.abs(inner).max()) - math.log(q)
         edge = _row(-q), _row(math.log1p(-q))  # A - 1 and log A where only P0 has mass
         if self.side is Direction.REMOVE:
@@ -220,7 +223,9 @@ class SampledLaw(Law):
         moved = []
         for loss, mass in self.inner.atoms():
             sampled = self._moved(loss)
-            moved.append((sampled, mass * math.exp(sampled - loss) if self.side is Direction.REMOVE else mass))
+            moved.append(
+                (sampled, mass * math.exp(min(sampled - loss, 709.0)) if self.side is Direction.REMOVE else mass)
+            )
         edge = math.log1p(-self.rate)
         if self.side is Direction.REMOVE and self.reverse_mass:
             moved.insert(0, (edge, (1.0 - self.rate) * self.reverse_mass))

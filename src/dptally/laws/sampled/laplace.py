@@ -12,8 +12,10 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.interval import Interval
 from dptally.law import Law
+from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.law.law import Numbers
 from dptally.laws.quadrature.losses import LossNodes, divergence, moment_and_error, moment_by_nodes, panels
+from dptally.laws.sampled import laplace_contour as contour
 from dptally.laws.sampled.gaussian.replace import REPLACE_THEOREM, mirrored
 from dptally.numerics.decimals import LARGEST, around, exact, expm1, log1p, sixty_digits
 from dptally.numerics.rounding import EPS, down, up
@@ -40,6 +42,7 @@ class SampledReplaceLaplaceLaw(Law):
     reach: float
     reach_lower: float
     rate_lower: float | None = None
+    has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = REPLACE_THEOREM
 
     def _log_ratio(self, w: Floats) -> Floats:
@@ -80,6 +83,54 @@ class SampledReplaceLaplaceLaw(Law):
         slip = 8 * EPS * (8.0 + r + np.abs(log_mass))
         blur = 8 * EPS * (np.abs(loss) + r * -np.expm1(-np.abs(loss)))
         return LossNodes(log_mass, loss, divergence(log_mass, loss), mass_error=slip, loss_error=blur)
+
+    # -- contours: laplace_contour.py ------------------------------------------------------------------------
+
+    @property
+    def noise_reach(self) -> float:
+        return self.reach
+
+    @property
+    def powers(self) -> contour.Powers:
+        return contour.Powers(rising=True, falling=True)
+
+    def losses(self, rule: contour.Rule) -> LossNodes:
+        """Positive losses at the outputs beyond 0, and their mirror images; the atoms are the last of each."""
+        q, r, w = self.rate, self.reach, rule.w[1:]
+        loss = self._log_ratio(w)
+        log_bottom = math.log((1.0 - q) + q * math.exp(-r)) + rule.log_base[1:]
+        share = q * np.exp(w - loss) / ((1.0 - q) + q * math.exp(-r))  # d log A / dw = q e^w / A
+        blur = 8 * EPS * (loss + r * (share + q * math.exp(-r)))
+        losses, log_mass = np.concatenate([-loss, loss]), np.concatenate([log_bottom, log_bottom + loss])
+        slip = 8 * EPS * (8.0 + 2 * r + np.abs(log_mass))
+        return LossNodes(
+            log_mass, losses, divergence(log_mass, losses), mass_error=slip, loss_error=np.concatenate([blur, blur])
+        )
+
+    def atom_rows(self, number: int) -> tuple[int, int]:
+        return number // 2 - 1, number - 1
+
+    def log_ends(self, theta: float) -> tuple[float, ...]:
+        q, r = self.rate, self.reach
+        bottom = contour.log_a(q, -r)
+        head = math.log(0.25) + 0.5 * (math.log(q) - r) - 1.5 * math.log(q)
+        return tuple(
+            head + power * contour.log_a(q, w) - 1.5 * w + rest
+            for power, rest in ((theta + 2, -theta * bottom), (1 - theta, (1 + theta) * bottom))
+            for w in (-r, r)
+        )
+
+    def moment_table(self, theta: Floats) -> MomentTable:
+        return contour.moment_table(self, theta)
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+        return contour.characteristic(self, theta, reach, log_tolerance)
+
+    def log_decay(self, theta: float, start: Floats) -> Floats:
+        return contour.log_decay(self, theta, start)
+
+    def optimistic(self) -> Law:
+        return self if self.rate_lower is None else self._least()
 
     # -- the distribution ----------------------------------------------------------------------------------
 

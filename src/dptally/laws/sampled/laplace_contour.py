@@ -1,0 +1,280 @@
+r"""What contours need of Laplace noise on a Poisson sample: quadrature with a proved error, and how phi decays.
+
+With r = one record's contribution / scale, w = 2y - r the loss of the noise alone at the output y, -r < w < r, and
+A(w) = 1 - q + q e^w, every moment is a sum over two atoms (w = -r and w = r) and integrals of e^{-(w + r)/2} / 4 times
+a power of A, to which logarithms may be multiplied. On panels of half-length h about c, Gauss-Legendre quadrature with
+n points errs by at most
+
+    (64/15) h S rho^{-2n} / (1 - rho^{-2}),   S = sup on the Bernstein ellipse of parameter rho
+
+[Trefethen 2008, Thm. 4.5]. On that ellipse |Im w| <= b = h (rho - 1/rho)/2 and |Re w - c| <= a = h (rho + 1/rho)/2.
+With b <= pi/3 and X = c + a:
+
+    |e^{-w/2}| <= e^{(a - c)/2},   1 - q + q e^{c - a} cos b <= Re A <= |A| <= 1 - q + q e^X,
+    |arg A| <= atan(q e^X sin b / (1 - q + q e^X cos b)),   which grows with X.
+
+**Decay.** The density of the loss log A (or its negative), tilted, is a constant times A^p (A - 1 + q)^{-3/2}. Its
+logarithmic derivative in log A, p - 3/2 A / (A - 1 + q), grows: the density falls, then rises, and its total
+variation, jumps at the ends included, is at most V = 2 (its values at the two ends). So |phi(u)| <= a_1 + a_2 + V / u
+with a_1, a_2 the tilted masses of the atoms. Let R be the distance of the atoms. For u R <= pi also
+|phi(u)| <= 1 - a_1 - a_2 + |a_1 + a_2 e^{iuR}|, which falls with u; and from pi / R on phi is looked at on a grid:
+about the middle of the losses |phi'| <= R / 2, so between points of distance s it exceeds their largest by at most
+R s / 4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from dptally.law.characteristic import Characteristic, MomentTable, NodeCharacteristic
+from dptally.laws.quadrature.legendre import gauss_legendre
+from dptally.laws.quadrature.losses import LossNodes
+from dptally.numerics.arrays import Floats
+from dptally.numerics.rounding import EPS
+
+__all__ = ["Powers", "Rule", "SampledLaplace", "characteristic", "log_decay", "moment_table", "rule"]
+
+_RHO = np.array([1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.5, 6.0, 12.0, 30.0])
+_LONG, _TALL = 0.5 * (_RHO + 1 / _RHO), 0.5 * (_RHO - 1 / _RHO)
+_HALF = 1.0  # the longest half-panel: heuristic
+_MOST_POINTS, _MOST_NODES = 640, 1 << 13  # of one panel; of one law
+_MOST_CELLS = 1 << 14  # of the grid on which phi is looked at
+_TABLE = -60.0  # log of what quadrature may cost in a table of K
+_CELL = 0.2  # of the grid, in units of 1 / R
+
+
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """The powers of A under the integral at a tilt theta: 1 + theta where ``rising``, -theta where ``falling``."""
+
+    rising: bool
+    falling: bool
+
+
+class SampledLaplace(Protocol):
+    """A law of this kind; the rate and the reach are these doubles, or neighbours of them."""
+
+    @property
+    def rate(self) -> float: ...
+
+    @property
+    def noise_reach(self) -> float:
+        """r."""
+
+    @property
+    def powers(self) -> Powers: ...
+
+    def losses(self, rule: Rule) -> LossNodes:
+        """The losses at the nodes of a rule, under P; the atoms are the last of each branch, and the first of all."""
+
+    def atom_rows(self, number: int) -> tuple[int, int]:
+        """Which of so many losses are the two atoms."""
+
+    def log_ends(self, theta: float) -> tuple[float, ...]:
+        """log of the tilted density of the loss at the ends of each branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Losses w of the noise alone, from -r to r with both atoms, and the logs of their masses without the record."""
+
+    w: Floats
+    log_base: Floats
+
+
+def log_a(rate: float, w: float) -> float:
+    """log A(w), to a few ulps where it matters (to choose and to bound by, with room)."""
+    if w > 30.0:
+        return w + math.log(rate + (1 - rate) * math.exp(-w))
+    return math.log1p(rate * math.expm1(w))
+
+
+@lru_cache(maxsize=256)
+def _widths(reach: float) -> tuple[int, float]:
+    number = max(1, math.ceil(reach / _HALF))
+    return number, reach / number
+
+
+def rule(law: SampledLaplace, least: float, most: float, frequency: float, log_tolerance: float) -> Rule | None:
+    """Nodes that integrate e^{(theta + iu) L} for least <= theta <= most, |u| <= frequency, to exp(log_tolerance) of
+    E[e^{theta L}]; None where that needs too many.
+    """
+    q, r = law.rate, law.noise_reach
+    number, half = _widths(r)
+    if number > _MOST_NODES // 8:
+        return None
+    centre = -r + half * (2.0 * np.arange(number) + 1.0)
+    long, tall = half * _LONG, half * _TALL
+    fits = tall <= math.pi / 3
+    right = centre[:, None] + long[None, fits]
+    with np.errstate(over="ignore"):
+        grown = q * np.exp(np.minimum(right, 700.0))
+        log_top = np.maximum(np.log(1 - q + grown), 0.0)
+        low = 1 - q + q * np.exp(centre[:, None] - long[fits]) * np.cos(tall[fits])
+        log_low = np.maximum(-np.log(low), 0.0)
+        turn = np.arctan(grown * np.sin(tall[fits]) / (1 - q + grown * np.cos(tall[fits])))
+    log_head = math.log(0.25) - 0.5 * (centre[:, None] - long[fits] + r) + frequency * turn
+    log_head = log_head + np.log1p(np.maximum(log_top, log_low) + turn)
+    # linear in theta less a convex bound of K that bends once: the largest is at an end or at the bend
+    needed = np.zeros(number)
+    for theta in (least, most, min(max(_kink(law), least), most)):
+        size = np.full_like(log_head, -np.inf)
+        # under REPLACE both come with a power of A(-r) <= 1
+        lift = -theta * log_a(q, -r) if law.powers.rising and law.powers.falling else 0.0
+        if law.powers.rising:
+            size = np.maximum(size, (1 + theta) * log_top + lift)
+        if law.powers.falling:
+            size = np.maximum(size, theta * log_low)
+        size += log_head + math.log(4 * (1 + most)) - _log_moment_floor(law, theta)
+        room = size + math.log(64 / 15 * half) - np.log1p(-(_RHO[fits] ** -2)) - log_tolerance + math.log(number)
+        needed = np.maximum(needed, np.ceil(room / (2 * np.log(_RHO[fits]))).min(axis=1))
+    points = [_rounded(int(max(4.0, n))) for n in needed.tolist()]
+    if max(points) > _MOST_POINTS or sum(points) > _MOST_NODES:
+        return None
+    w, weight = [np.array([-r])], [np.array([math.log(0.5)])]
+    for middle, n in zip(centre.tolist(), points, strict=True):
+        x, share = gauss_legendre(n)
+        at = middle + half * x
+        w.append(at)
+        weight.append(np.log(0.25 * half * share) - 0.5 * (at + r))
+    w.append(np.array([r]))
+    weight.append(np.array([math.log(0.5) - r]))
+    return Rule(np.concatenate(w), np.concatenate(weight))
+
+
+def _atom_line(law: SampledLaplace) -> tuple[float, float]:
+    """(a, b), rounded down: the atom at the largest loss holds e^{a + b theta} of the moment at theta."""
+    q, r = law.rate, law.noise_reach
+    high, low = log_a(q, r), log_a(q, -r)
+    start = math.log(0.5) + (high - r if law.powers.rising else 0.0)
+    slope = (high if law.powers.rising else 0.0) - (low if law.powers.falling else 0.0)
+    return start - 1e-9 * (1 + r), slope * (1 - 1e-9)
+
+
+def _log_moment_floor(law: SampledLaplace, theta: float) -> float:
+    """A lower bound of K(theta), theta >= 0: zero, or what that atom holds."""
+    start, slope = _atom_line(law)
+    return max(0.0, start + slope * theta)
+
+
+def _kink(law: SampledLaplace) -> float:
+    """Where that bound leaves zero."""
+    start, slope = _atom_line(law)
+    return -start / slope if slope > 0 else 0.0
+
+
+def _rounded(number: int) -> int:
+    """The next number with three significant bits: a few rules serve all plans."""
+    unit = 1 << max(0, number.bit_length() - 3)
+    return -(-number // unit) * unit
+
+
+def moment_table(law: SampledLaplace, theta: Floats) -> MomentTable:
+    """K with error bounds, and its derivatives from the tilted nodes; +inf where it would need too many of them."""
+    columns = np.full((5, len(theta)), np.inf)
+    columns[0] = theta
+    octave = np.frexp(np.maximum(theta, 0.25))[1]
+    for label in np.unique(octave):
+        rows = np.flatnonzero(octave == label)
+        found = rule(law, float(theta[rows].min()), float(theta[rows].max()), 0.0, _TABLE)
+        if found is None:
+            continue
+        nodes = law.losses(found)
+        moment = np.asarray(nodes.log_moment(theta[rows]), dtype=np.float64)
+        error = nodes.log_moment_error(theta[rows], moment) + 2.2 * math.exp(_TABLE)
+        with np.errstate(over="ignore", under="ignore"):
+            weight = np.exp(nodes.log_mass + theta[rows, None] * nodes.loss - moment[:, None])
+        first = weight @ nodes.loss
+        second = (weight * (nodes.loss - first[:, None]) ** 2).sum(axis=1)
+        columns[1:, rows] = moment, error, first, second
+    return MomentTable(*columns)
+
+
+@lru_cache(maxsize=128)
+def characteristic(law: SampledLaplace, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+    """phi at one tilt for |u| <= reach."""
+    found = rule(law, theta, theta, reach, log_tolerance)
+    if found is None:
+        return None
+    nodes = law.losses(found)
+    tilt = np.array([theta])
+    moment = np.asarray(nodes.log_moment(tilt), dtype=np.float64)
+    error = float(nodes.log_moment_error(tilt, moment)[0])
+    exponent = nodes.log_mass + theta * nodes.loss
+    raw = np.exp(exponent - exponent.max())
+    slip = nodes.mass_error if nodes.mass_error is not None else 4 * EPS * np.abs(nodes.log_mass)
+    blur = nodes.loss_error if nodes.loss_error is not None else 4 * EPS * np.abs(nodes.loss)
+    defect = 2.2 * math.exp(log_tolerance)
+    return NodeCharacteristic.of(
+        nodes.loss,
+        raw / math.fsum(raw),
+        loss_error=blur,
+        weight_error=slip + theta * blur + EPS * (16 + 2 * np.abs(exponent) + 2 * np.abs(theta * nodes.loss)),
+        defect=defect,
+        log_moment=float(moment[0]),
+        log_moment_error=error + defect,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The tilted masses of the two atoms (rounded up), their distance, V, and a bound of |phi| from pi / R on."""
+
+    atoms: tuple[float, float]
+    distance: float
+    variation: float
+    far: float
+
+
+@lru_cache(maxsize=256)
+def _shape(law: SampledLaplace, theta: float) -> _Shape | None:
+    found = rule(law, theta, theta, 0.0, _TABLE)
+    if found is None:
+        return None
+    nodes = law.losses(found)
+    moment = float(np.asarray(nodes.log_moment(np.array([theta])))[0])
+    rows = law.atom_rows(len(nodes.loss))
+    one, other = (math.exp(float(nodes.log_mass[i] + theta * nodes.loss[i]) - moment) * (1 + 1e-9) for i in rows)
+    distance = abs(float(nodes.loss[rows[1]] - nodes.loss[rows[0]]))
+    variation = 2 * sum(math.exp(min(700.0, x - moment)) for x in law.log_ends(theta)) * (1 + 1e-9)
+    return _Shape((one, other), distance, variation, _far(law, theta, one + other, distance, variation))
+
+
+def _far(law: SampledLaplace, theta: float, atoms: float, distance: float, variation: float) -> float:
+    """A bound of |phi(u)| for every u >= pi / R: on a grid up to where the total variation leaves a quarter."""
+    if not (atoms < 1 and distance > 0):
+        return 1.0
+    last = 4 * variation / (1 - atoms)
+    step = _CELL / distance
+    if not last / step < _MOST_CELLS:
+        return 1.0
+    phi = characteristic(law, theta, (last + 2 * step) * 1.01, -20.0)
+    if phi is None:
+        return 1.0
+    number = math.ceil(last / step) + 2
+    values, errors = phi.on_grid(step, number)
+    first = max(0, math.floor(math.pi / distance / step * (1 - 1e-9)) - 1)
+    seen = float((np.abs(1.0 + values) + errors)[first:].max()) + distance * step / 4 * (1 + 1e-9)
+    return min(1.0, max(seen, atoms + 0.25 * (1 - atoms)) * (1 + 1e-9))
+
+
+def log_decay(law: SampledLaplace, theta: float, start: Floats) -> Floats:
+    """log of a bound of |phi(u)| over every u >= start."""
+    shape = _shape(law, theta)
+    if shape is None:
+        return np.zeros_like(start)
+    (one, other), distance = shape.atoms, shape.distance * (1 - 1e-9)
+    plain = np.log(np.minimum(1.0, (one + other + shape.variation / start) * (1 + 1e-9)))
+    # x = a_1 + a_2 - |a_1 + a_2 e^{iuR}|, which does not cancel; masses rounded down
+    a, b = one * (1 - 4e-9), other * (1 - 4e-9)
+    turn = np.minimum(start * distance, math.pi)
+    sine = np.sin(0.5 * turn)
+    root = np.sqrt(np.maximum((a + b) ** 2 - 4 * a * b * sine * sine, 0.0))
+    near = np.log1p(-4 * a * b * sine * sine / (a + b + root) * (1 - 1e-9))
+    far = math.log(shape.far) if shape.far > 0 else -math.inf
+    return np.asarray(np.minimum(plain, np.maximum(near, far)))
