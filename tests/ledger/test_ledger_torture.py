@@ -57,11 +57,9 @@ def test_the_checker_accepts_what_is_serial_and_rejects_what_is_not() -> None:
 
 
 def recorded(url: str, out: Path, name: str, number: int, seed: int, keys: int, started: Path | None = None) -> None:
-    """Spend at random and record call, return and answer of each operation."""
+    """Spend at random and record call, return and answer of each operation; ``started`` is made after the first."""
     rng = random.Random(seed)
     with Ledger.open(url, timeout=60) as ledger:
-        if started is not None:
-            publish(str(started), name)
         for i in range(number):
             key = f"k{rng.randrange(keys)}" if rng.random() < 0.3 else f"{name}-{i}"
             cost = 1 if key.startswith("k") else rng.randrange(1, 4)
@@ -77,6 +75,8 @@ def recorded(url: str, out: Path, name: str, number: int, seed: int, keys: int, 
                 answer = "lost"
             returned = time.monotonic()
             publish(str(out), json.dumps(["return", name, i, returned, answer, entry]))
+            if started is not None and i == 0:
+                publish(str(started), name)
             if answer == "paid":
                 with contextlib.suppress(LedgerUnavailable):  # not settled: then it is not published
                     receipt.release(i)
