@@ -1,9 +1,9 @@
 r"""E R^k of one epoch at the integers k, R = S/t, and bounds of E R^p between and below them.
 
-With E Y^j = exp(m^2 j(j-1)/2), E S^k / k! is the coefficient of x^k in (sum_j E[Y^j] x^j / j!)^t: positive terms, summed
-in logarithms. For t >= k by the recurrence of powers, c_k = (1/k) sum_j (j(t+1) - k) a_j c_{k-j}, whose terms are
-positive too; else by squaring. log E R^p is convex in p, zero at 0 and 1; and R is at least the geometric mean of its
-ratios. Derivations: docs/batching.md, "Powers of the ratio".
+With E Y^j = exp(m^2 j(j-1)/2), E S^k / k! is the coefficient of x^k in (sum_j E[Y^j] x^j / j!)^t: positive terms,
+summed in logarithms. For t >= k by the recurrence of powers, c_k = (1/k) sum_j (j(t+1) - k) a_j c_{k-j}, with
+positive terms too; else by squaring. log E R^p is convex in p, zero at 0 and 1; and R is at least the geometric
+mean of its ratios. Derivations: docs/batching.md, "Powers of the ratio".
 """
 
 from __future__ import annotations

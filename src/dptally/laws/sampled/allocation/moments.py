@@ -1,8 +1,8 @@
 r"""K and the mean loss of one epoch of random allocation with Gaussian steps, with bounds of their errors.
 
-Orders up to some dozens from tables of powers; beyond, upper bounds: chords of the integer orders (K is convex), Jensen's
-inequality, the geometric mean. K(t)/t grows with t, so next to 0 the chord from 0 serves. Every order is answered by a
-finite number. Derivations: docs/batching.md, "Powers of the ratio".
+Orders up to some dozens from tables of powers; beyond, upper bounds: chords of the integer orders (K is convex),
+Jensen's inequality, the geometric mean. K(t)/t grows with t, so next to 0 the chord from 0 serves. Every order has
+a finite answer. Derivations: docs/batching.md, "Powers of the ratio".
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ polynomial of degree n with positive coefficients a_k = P(N_1 = k): nothing is c
 One table of y serves every p, so all tilts of both directions. The rules in x (Gauss) and y are trapezoid rules whose
 errors are relative:
 
-    y:  2 (cos b)^{-(n - Re p)} e^{|Im p| b} / (e^{2 pi b/h} - 1)  times Gamma(n - Re p) / |Gamma(n - p)|,   0 < b < pi/2;
-    x:  2 t e^{a^2/2 + |Im p| m a} (cos(ma/2))^{-max(0, -Re p)} / (e^{2 pi a/h} - 1),                      0 < ma < pi.
+    y:  2 (cos b)^{-(n - Re p)} e^{|Im p| b} / (e^{2 pi b/h} - 1) times Gamma(n - Re p) / |Gamma(n - p)|,  0 < b < pi/2;
+    x:  2 t e^{a^2/2 + |Im p| m a} (cos(ma/2))^{-max(0, -Re p)} / (e^{2 pi a/h} - 1),                     0 < ma < pi.
 
 Derivations: docs/batching.md, "Powers of the ratio".
 """

@@ -139,7 +139,7 @@ class _PowerCharacteristic(Characteristic):
 
 
 def epochs_at(parts: tuple[tuple[AllocationLaw, int], ...], level: int) -> Parts | None:
-    """The summands for epochs of one direction, deep enough for ``level`` = 0, 1, ..; None where tables are too long."""
+    """The summands for epochs of one direction, deep enough for ``level``; None where tables would be too long."""
     if level >= len(_DEPTHS):
         return None
     variance = math.fsum(count * law.shift**2 / law.steps for law, count in parts)
