@@ -128,3 +128,40 @@ def test_shuffled_batches_lie_between_the_ends() -> None:
         box = plan.delta_interval(epsilon)
         assert box.lower <= float(truth[0]) + SLACK
         assert float(truth[0]) <= box.upper + SLACK
+
+
+def test_truncated_poisson_replace() -> None:
+    draw = random.Random(7)
+    for _ in range(ROUNDS):
+        n, q = draw.randint(2, 5), draw.choice((0.1, 0.4, 0.7))
+        cap, sigma = draw.randint(1, n), draw.choice((0.5, 1.0, 2.0))
+        one = data(draw, n)
+        other = (*one[:-1], data(draw, 1)[0])
+        plan = dp.Sampled(dp.Gaussian(sigma), dp.TruncatedPoisson(q, n, cap), steps=1, adjacency=dp.REPLACE)
+        never_above(e.truncated(one, q, cap), e.truncated(other, q, cap), sigma, plan)
+
+
+def test_truncated_poisson_replace_lower_end_is_attained() -> None:
+    n, q, cap, sigma = 4, 0.5, 2, 1.0
+    plan = dp.Sampled(dp.Gaussian(sigma), dp.TruncatedPoisson(q, n, cap), steps=1, adjacency=dp.REPLACE)
+    zero = (0.0,) * (n - 1)
+    truth = e.hockey_stick(e.truncated((*zero, 1.0), q, cap), e.truncated((*zero, -1.0), q, cap), sigma, (math.e,))
+    assert plan.delta_interval(1.0).lower == pytest.approx(float(truth[0]), abs=SLACK)
+    assert float(truth[0]) < plan.delta_interval(1.0).upper
+
+
+def test_allocation_replace() -> None:
+    """Contributions of both signs and others beside them; v against -v lies between the ends."""
+    draw = random.Random(8)
+    for _ in range(max(3, ROUNDS // 6)):
+        n, sigma = draw.randint(1, 3), draw.choice((0.7, 1.0))
+        one = data(draw, n)
+        other = (*one[:-1], data(draw, 1)[0])
+        plan = dp.Sampled(dp.Gaussian(sigma), dp.BallsInBins(2), epochs=1, adjacency=dp.REPLACE)
+        never_above(e.allocated(one, 2), e.allocated(other, 2), sigma, plan, 0.05)
+    plan = dp.Sampled(dp.Gaussian(1.0), dp.BallsInBins(2), epochs=1, adjacency=dp.REPLACE)
+    for epsilon in (0.0, 0.5, 2.0):
+        truth = e.hockey_stick(e.allocated((1.0,), 2), e.allocated((-1.0,), 2), 1.0, (math.exp(epsilon),), 0.02)
+        box = plan.delta_interval(epsilon)
+        assert box.lower - SLACK <= float(truth[0]) <= box.upper + SLACK
+        assert box.upper < 1.35 * float(truth[0])

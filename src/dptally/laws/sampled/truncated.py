@@ -6,6 +6,9 @@ With full = P(Bin(n-1, q) >= B) and kept = P(Bin(n, q) > B) B / (n full), for ev
     contribution)
 
 [Ganesh 2025, arXiv 2508.15089; proof in docs/batching.md]: a mixture of pairs that reveals which case held.
+Under REPLACE
+
+    H_a <= (1 - full) H_a(Poisson pair under REPLACE at rate q) + full H_a(fixed-size pair under REPLACE at share kept).
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ from dptally.law import Law
 from dptally.law.adjacency import Direction
 from dptally.laws.gaussian import GaussianLaw
 from dptally.laws.mixed import MixedLaw
+from dptally.laws.sampled.gaussian.fixed_size import FixedSizeGaussianLaw
 from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from dptally.laws.sampled.gaussian.replace import SampledReplaceGaussianLaw
 from dptally.numerics.exact import between
 
-__all__ = ["TRUNCATED_THEOREM", "least_rate", "overflow", "truncated_poisson_law"]
+__all__ = ["TRUNCATED_THEOREM", "least_rate", "overflow", "truncated_poisson_law", "truncated_replace_law"]
 
 TRUNCATED_THEOREM = "Ganesh 2025, arXiv 2508.15089; a bounding pair: proof in dptally docs/batching.md"
 _EXACT = 400  # records up to which the probabilities are exact fractions
@@ -66,12 +70,25 @@ def least_rate(rate: float, records: int, cap: int) -> float:
 def truncated_poisson_law(rate: float, sigma: float, full: float, kept: float, side: Direction) -> Law:
     """The bounding pair in one direction."""
     plain = SampledGaussianLaw(rate, sigma, side)
-    if full == 0.0 or kept < 1e-100:
-        return plain
-    other: Law = SampledReplaceGaussianLaw(kept, 0.5 * sigma)
+    other: Law = SampledReplaceGaussianLaw(kept, 0.5 * sigma) if 1e-100 <= kept < 1.0 else plain
     if kept >= 1.0:
         other = GaussianLaw(between(16 / Fraction(sigma) ** 2)[1])
+    return _mixed(plain, other, full if kept >= 1e-100 else 0.0)
+
+
+def truncated_replace_law(rate: float, sigma: float, full: float, kept: float) -> Law:
+    """The bounding pair under REPLACE, the same in both directions."""
+    plain = SampledReplaceGaussianLaw(rate, sigma)
+    other: Law = FixedSizeGaussianLaw(kept, 0.5 * sigma) if 1e-100 <= kept < 1.0 else plain
+    if kept >= 1.0:
+        other = GaussianLaw(between(4 / Fraction(sigma) ** 2)[1])
+    return _mixed(plain, other, full if kept >= 1e-100 else 0.0)
+
+
+def _mixed(plain: Law, other: Law, full: float) -> Law:
+    """``other`` with probability ``full``; probabilities that may add up to a little more than one, both rounded up."""
+    if full == 0.0:
+        return plain
     if full >= 1.0:
         return other
-    # probabilities that may add up to a little more than one: both rounded up
     return MixedLaw(((plain, math.nextafter(1.0 - full, 1.0)), (other, full)), TRUNCATED_THEOREM)

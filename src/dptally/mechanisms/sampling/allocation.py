@@ -9,9 +9,9 @@ from dptally.law.adjacency import ADD_REMOVE, Adjacency, Direction
 from dptally.laws.gaussian import GaussianLaw
 from dptally.mechanisms.sampling.sampler import Sampler, Step, refused
 
-__all__ = ["allocation_laws"]
+__all__ = ["allocation_laws", "allocation_laws_below"]
 
-_KNOWN = "Gaussian noise, and bounded losses (Laplace, randomised response) used once in an epoch, under ADD_REMOVE"
+_KNOWN = "Gaussian noise, and under ADD_REMOVE bounded losses (Laplace, randomised response) used once in an epoch"
 _STEEPEST = 8.0  # losses up to which a lattice of ratios is fine enough
 
 
@@ -21,25 +21,43 @@ def allocation_laws(
     """The laws of one epoch that uses a record once in each of some blocks: (steps of a block, how many of them)."""
     from dptally.laws.sampled.allocation.epochs import AllocationEpochsLaw
     from dptally.laws.sampled.allocation.law import AllocationLaw
+    from dptally.laws.sampled.allocation.replace import AllocationReplaceLaw
 
     laws = step.laws()
     if not laws:
         return ()
-    if adjacency is not ADD_REMOVE:
-        raise refused(sampler, step, adjacency, _KNOWN)
     if not isinstance(laws[0], GaussianLaw):
+        if adjacency is not ADD_REMOVE:
+            raise refused(sampler, step, adjacency, _KNOWN)
         return _bounded(sampler, step, laws, blocks, adjacency)
     sigma = step.noise
     assert sigma is not None
     shift = 1.0 / sigma
     if all(size == 1 for size, _ in blocks):
+        alone = laws[0] if adjacency is ADD_REMOVE else step.doubled().laws()[0]
+        assert isinstance(alone, GaussianLaw)
         times = sum(number for _, number in blocks)
-        return (GaussianLaw(math.nextafter(times * laws[0].variance, math.inf) if times > 1 else laws[0].variance),)
-    found = []
-    for side in Direction:
-        parts = tuple((AllocationLaw(shift, size, side), number) for size, number in blocks)
-        found.append(AllocationEpochsLaw.of(parts))
-    return tuple(found)
+        return (GaussianLaw(math.nextafter(times * alone.variance, math.inf) if times > 1 else alone.variance),)
+    found = [
+        AllocationEpochsLaw.of(tuple((AllocationLaw(shift, size, side), number) for size, number in blocks))
+        for side in Direction
+    ]
+    return tuple(found) if adjacency is ADD_REMOVE else (AllocationReplaceLaw(found[0]),)
+
+
+def allocation_laws_below(
+    sampler: Sampler, step: Step, steps: int, times: int, adjacency: Adjacency
+) -> tuple[Law, ...] | None:
+    """What is attained where the laws are a bound: the sum of all steps, and under REPLACE a record that contributes
+    nothing instead of one that does.
+    """
+    sigma = step.noise
+    if sigma is None or times == steps or (times == 1 and adjacency is ADD_REMOVE):
+        return None
+    change = 1 if adjacency is ADD_REMOVE else 2
+    mu = change * times / (sigma * steps**0.5) * (1 - 1e-14)
+    whole: tuple[Law, ...] = (GaussianLaw(mu * mu),)
+    return (*allocation_laws(sampler, step, ((steps, 1),), ADD_REMOVE), *whole) if times == 1 else whole
 
 
 def _bounded(

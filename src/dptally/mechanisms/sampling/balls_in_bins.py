@@ -8,7 +8,7 @@ from typing import ClassVar
 from dptally.law import Law
 from dptally.law.adjacency import Adjacency
 from dptally.mechanisms.registry import declared
-from dptally.mechanisms.sampling.allocation import allocation_laws
+from dptally.mechanisms.sampling.allocation import allocation_laws, allocation_laws_below
 from dptally.mechanisms.sampling.sampler import Sampler, Step, epoch_length
 
 __all__ = ["BallsInBins"]
@@ -49,3 +49,9 @@ class BallsInBins(Sampler):
 
     def laws(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...]:
         return allocation_laws(self, step, ((self.steps_per_epoch, 1),), adjacency)
+
+    def laws_below(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...] | None:
+        return allocation_laws_below(self, step, self.steps_per_epoch, 1, adjacency)
+
+    def why(self) -> str:
+        return "upper end: a bounding pair; lower end: a record that contributes nothing, or the sum of all steps"

@@ -9,9 +9,8 @@ from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.law import Law
 from dptally.law.adjacency import Adjacency
-from dptally.laws.gaussian import GaussianLaw
 from dptally.mechanisms.registry import declared
-from dptally.mechanisms.sampling.allocation import allocation_laws
+from dptally.mechanisms.sampling.allocation import allocation_laws, allocation_laws_below
 from dptally.mechanisms.sampling.sampler import Sampler, Step, epoch_length
 
 __all__ = ["RandomAllocation"]
@@ -29,8 +28,8 @@ class RandomAllocation(Sampler):
     """Each record is used in ``times`` of the ``steps`` steps of an epoch, a uniform subset, independently of the
     others.
 
-    Exact for ``times`` = 1; else bounded by one use in each of ``times`` blocks of steps [Feldman, Shenfeld 2025,
-    arXiv 2502.08202; proof in docs/batching.md].
+    Exact for ``times`` = 1 under ADD_REMOVE; else bounded, by one use in each of ``times`` blocks of steps [Feldman,
+    Shenfeld 2025, arXiv 2502.08202] and, under REPLACE, by both directions together; proofs in docs/batching.md.
 
     >>> RandomAllocation(steps=100, times=5)
     RandomAllocation(steps=100, times=5)
@@ -64,12 +63,10 @@ class RandomAllocation(Sampler):
         return allocation_laws(self, step, self.blocks, adjacency)
 
     def laws_below(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...] | None:
-        """The sum of all steps: times contributions, the noise of all."""
-        del adjacency
-        if self.times in (1, self.steps) or step.noise is None:
-            return None
-        mu = self.times / (step.noise * self.steps**0.5) * (1 - 1e-14)
-        return (GaussianLaw(mu * mu),)
+        return allocation_laws_below(self, step, self.steps, self.times, adjacency)
 
     def why(self) -> str:
-        return "upper end: one use in each of several blocks; lower end: the sum of all steps"
+        return (
+            "upper end: a bounding pair, for several uses one in each of as many blocks of steps; lower end: the sum "
+            "of all steps, or under REPLACE a record that contributes nothing"
+        )

@@ -26,9 +26,8 @@ class TruncatedPoisson(Sampler):
     """Each of ``dataset_size`` records joins with probability ``rate``; of more than ``cap`` a uniform ``cap`` are
     kept.
 
-    ADD_REMOVE, Gaussian noise [Ganesh 2025, arXiv 2508.15089; proof in docs/batching.md]: a bounding pair. The
-    upper
-    end is certified; the lower end is that of a record among records that contribute nothing.
+    Gaussian noise [Ganesh 2025, arXiv 2508.15089, for ADD_REMOVE; proofs in docs/batching.md]: a bounding pair. The
+    upper end is certified; the lower end is that of a record among records that contribute nothing.
 
     >>> TruncatedPoisson(rate=0.01, dataset_size=10_000, cap=150)
     TruncatedPoisson(rate=0.01, dataset_size=10000, cap=150)
@@ -53,26 +52,28 @@ class TruncatedPoisson(Sampler):
             raise InvalidArgument("dataset_size", "at most 10^12", self.dataset_size)
 
     def laws(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...]:
-        from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
-        from dptally.laws.sampled.truncated import overflow, truncated_poisson_law
+        from dptally.laws.sampled.truncated import overflow, truncated_poisson_law, truncated_replace_law
 
         sigma = step.noise
-        if sigma is None or adjacency is not ADD_REMOVE:
-            raise refused(self, step, adjacency, "Gaussian noise under ADD_REMOVE")
-        if self.cap >= self.dataset_size:
-            return tuple(SampledGaussianLaw(self.rate, sigma, side) for side in Direction)
-        full, kept = overflow(self.rate, self.dataset_size, self.cap)
+        if sigma is None:
+            raise refused(self, step, adjacency, "Gaussian noise")
+        full, kept = (0.0, 0.0) if self.cap >= self.dataset_size else overflow(self.rate, self.dataset_size, self.cap)
+        if adjacency is not ADD_REMOVE:
+            return (truncated_replace_law(self.rate, sigma, full, kept),)
         return tuple(truncated_poisson_law(self.rate, sigma, full, kept, side) for side in Direction)
 
     def laws_below(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...] | None:
-        from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
-        from dptally.laws.sampled.truncated import least_rate
+        from dptally.laws.sampled.truncated import least_rate, truncated_poisson_law, truncated_replace_law
 
         sigma = step.noise
-        if sigma is None or adjacency is not ADD_REMOVE or self.cap >= self.dataset_size:
+        if sigma is None or self.cap >= self.dataset_size:
             return None
         rate = least_rate(self.rate, self.dataset_size, self.cap)
-        return tuple(SampledGaussianLaw(rate, sigma, side) for side in Direction) if rate > 1e-100 else ()
+        if not rate > 1e-100:
+            return ()
+        if adjacency is not ADD_REMOVE:
+            return (truncated_replace_law(rate, sigma, 0.0, 0.0),)
+        return tuple(truncated_poisson_law(rate, sigma, 0.0, 0.0, side) for side in Direction)
 
     def why(self) -> str:
         return "upper end: a bounding pair; lower end: a record among records that contribute nothing"

@@ -30,7 +30,8 @@ from dptally.law.characteristic import Characteristic
 from dptally.law.law import Numbers
 from dptally.laws.by_profile import ProfileLaw
 from dptally.laws.sampled.allocation.law import ALLOCATION_THEOREM, AllocationLaw
-from dptally.laws.sampled.allocation.sums import PAYOFF, Parts, log_bounds
+from dptally.laws.sampled.allocation.summand import epochs_at
+from dptally.laws.sampled.allocation.sums import PAYOFF, Parts, log_bounds, tilts_of
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import log_ndtr
 
@@ -42,6 +43,8 @@ _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _FIRST, _FIRST_ADD, _LAST = 1e-12, 1e-18, 1e-35  # what cuts leave out, in all epochs
 _FEW = 16  # more losses than these are asked to find their way: then far losses are bounded, not computed
 _WORTH = 3e-7  # of delta: what a cut may cost
+_ENOUGH = 1e-5  # of log delta
+_VANISHED = -800.0
 _NEGLIGIBLE = -52.0  # log of what is left out on the left
 
 
@@ -351,16 +354,76 @@ class AllocationEpochsLaw(ProfileLaw):
             total = total + count * np.asarray(law.log_moment(t))
         return total
 
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        value, error = np.zeros((2, *np.shape(t)))
+        for law, count in self.parts:
+            one, doubt = law.log_moment_and_error(t)
+            value, error = value + count * one, error + count * (doubt + 4 * EPS * np.abs(one))
+        return value, error
+
     @property
     def mean(self) -> float:
         return math.fsum(count * law.mean for law, count in self.parts)
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        if self.epochs == 1:
-            return self.parts[0][0].log_profile(epsilon)
-        low, high, _ = self._bounds(np.asarray(epsilon, dtype=np.float64).ravel())
+        flat = np.asarray(epsilon, dtype=np.float64).ravel()
+        lower, upper, _ = self.log_excess(flat)
+        missing = -np.expm1(np.minimum(flat, 0.0))
+        with np.errstate(divide="ignore"):
+            some = missing > 0
+            low = np.where(some, np.log(missing + np.exp(lower)) - 8 * EPS, lower)
+            high = np.where(some, np.log(missing + np.exp(upper)) + 8 * EPS, upper)
         shape = np.shape(epsilon)
         return low.reshape(shape), np.minimum(high, 0.0).reshape(shape)
+
+    def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
+        """H_l for l >= 0; below, H_l - 1 + e^l = e^l times the profile of the other direction at -l."""
+        low, high, rate = np.empty((3, len(loss)))
+        below = loss < 0
+        for which, law in ((~below, self), (below, self.reverse())):
+            if which.any():
+                low[which], high[which], rate[which] = law._bounds(np.abs(loss[which]))
+        slack = 4 * EPS * np.abs(loss)
+        lift = np.minimum(loss, 0.0)
+        return low + lift - slack, high + lift + slack, np.where(below, -1.0 - rate, rate)
+
+    def _bounds(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
+        """Bounds of log H at eps >= 0, and about P(L > eps) / H - 1, minus the logarithmic derivative."""
+        low, high, rate = np.full(len(epsilon), -np.inf), np.zeros(len(epsilon)), np.ones(len(epsilon))
+        asked = epsilon < 1e6
+        few, level = bool(np.count_nonzero(asked) <= _FEW), 0
+        wide = asked
+        # a search asks both ends of where it looks: what is deeper is made when nothing that is asked is sharp
+        while wide.any() and (level == 0 or (few and (wide == asked).all())):
+            parts = epochs_at(self.parts, level)
+            table = None if parts is None else tilts_of(parts, PAYOFF)
+            if parts is None or table is None or not len(table.tilt):
+                break
+            index = np.flatnonzero(wide)
+            with np.errstate(over="ignore", invalid="ignore"):
+                self._take(index, log_bounds(parts, epsilon[index], PAYOFF), (low, high, rate))
+            wide = asked & ~(high - low < _ENOUGH) & (high > _VANISHED)
+            level += 1
+            if not (table.saddles(epsilon[wide]) >= 0.8 * float(table.tilt[-1])).any():
+                break  # the saddles are inside the table
+        if wide.any() and (level == 0 or (few and (wide == asked).all())):
+            index = np.flatnonzero(wide)
+            self._take(index, self._without_tables(epsilon[index]), (low, high, rate))
+        return low, high, rate
+
+    @staticmethod
+    def _take(
+        index: NDArray[np.int64], found: tuple[Floats, Floats, Floats], best: tuple[Floats, Floats, Floats]
+    ) -> None:
+        """What was found at ``index`` narrows what is known."""
+        lower, upper, rate = found
+        low, high, rates = best
+        upper = np.where(np.isnan(upper), np.inf, upper)
+        rates[index] = np.where(lower >= low[index], rate, rates[index])
+        low[index], high[index] = np.maximum(low[index], lower), np.minimum(high[index], upper)
+
+    def _without_tables(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
+        return self.parts[0][0].log_excess(epsilon) if self.epochs == 1 else self._by_cuts(epsilon)
 
     def _cuts(self, level: float, sharp: bool) -> tuple[Parts, float] | None:
         """Every epoch cut so that all together leave out about ``level``, and what that is at most."""
@@ -373,10 +436,8 @@ class AllocationEpochsLaw(ProfileLaw):
             lost += found[1]
         return tuple(parts), lost * (1 + 1e-12)
 
-    def _bounds(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
+    def _by_cuts(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
         low, high, rate = np.full(len(epsilon), -np.inf), np.zeros(len(epsilon)), np.ones(len(epsilon))
-        with np.errstate(divide="ignore"):
-            low = np.maximum(low, np.log(-np.expm1(np.minimum(epsilon, 0.0))) - 4 * EPS)
         pending = np.abs(epsilon) < 1e6
         few = bool(np.count_nonzero(pending) <= _FEW)
         # large losses are rarer where the record is absent
@@ -398,15 +459,3 @@ class AllocationEpochsLaw(ProfileLaw):
             largest = max(float(high[pending].max(initial=-800.0)), -800.0) / math.log(10)
             level = min(1e-4 * level, 10.0 ** math.floor(math.log10(_WORTH) - 1 + largest))
         return low, high, rate
-
-    def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
-        if self.epochs == 1:
-            return self.parts[0][0].log_excess(loss)
-        low, high, rate = self._bounds(loss)
-        missing = -np.expm1(np.minimum(loss, 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            below = loss < 0
-            lower = np.where(below, np.log(np.maximum(np.exp(low) - missing * (1 + 4 * EPS), 0.0)), low)
-            upper = np.where(below, np.log(np.maximum(np.exp(high) - missing * (1 - 4 * EPS), 0.0)), high)
-            rate = np.where(below, (rate * np.exp(high) - np.exp(np.minimum(loss, 0.0))) / np.exp(upper), rate)
-        return lower, upper, np.where(np.isfinite(rate), rate, 0.0)

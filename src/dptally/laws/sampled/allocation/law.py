@@ -10,8 +10,10 @@ import numpy as np
 
 from dptally.checks import Floats
 from dptally.law.adjacency import Direction
+from dptally.law.law import Numbers
 from dptally.laws.by_profile import ProfileLaw
 from dptally.laws.sampled.allocation.gaussian import GaussianSum
+from dptally.laws.sampled.allocation.moments import log_moments, mean_loss
 from dptally.numerics.normal import log_gaussian_delta
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import log_ndtr
@@ -47,6 +49,22 @@ class AllocationLaw(ProfileLaw):
     @property
     def infimum(self) -> float:
         return -math.inf
+
+    def log_moment(self, t: Numbers) -> Numbers:
+        """K, with its error added; for complex t an estimate."""
+        if np.iscomplexobj(t):
+            return super(AllocationLaw, self).log_moment(t)
+        value, error = self.log_moment_and_error(np.asarray(t, dtype=np.float64))
+        return np.asarray(value + error)
+
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        flat = np.asarray(t, dtype=np.float64).ravel()
+        value, error = log_moments(self.shift, self.steps, self.side, flat)
+        return value.reshape(np.shape(t)), error.reshape(np.shape(t))
+
+    @property
+    def mean(self) -> float:
+        return mean_loss(self.shift, self.steps, self.side)
 
     def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
         """log E|S/t - a| on the side of a away from one; ADD: a times the same at 1/a."""
