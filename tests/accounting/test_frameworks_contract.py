@@ -4,14 +4,17 @@ F1 F2 F40.
 """
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 
-from dptally.accounting import alpha, approximate, concentrated, gaussian, optimal, pure, renyi
+import dptally as dp
+from dptally.accounting import alpha, approximate, concentrated, gaussian, group, optimal, pure, renyi
 from dptally.accounting.answer import Answer
 from dptally.errors import CannotCalibrate, InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Composition, MomentBound
+from dptally.meaning import attacks, bayes, outcomes
 from dptally.mechanisms import ApproxDP, Gaussian, Laplace, PoissonSampled, PureDP, dpsgd
 
 FRAMEWORKS = [pure, approximate, optimal, renyi, concentrated, alpha, gaussian]
@@ -258,3 +261,29 @@ def test_gaussian_ends():
         for delta in (1e-300, 1e-15, 1e-5, 0.5):
             sigma = gaussian.sigma_for(epsilon, delta, sensitivity=3.0)
             assert gaussian.delta_mu(3.0 / sigma, epsilon) <= delta * (1 + 1e-11)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda plan: renyi.epsilon(plan, 1e-5),
+        lambda plan: approximate.epsilon(plan, 1e-5, "basic"),
+        lambda plan: concentrated.rho(plan),
+        lambda plan: gaussian.mu(plan),
+        lambda plan: attacks.accuracy(plan),
+        lambda plan: attacks.true_positive_rate(plan, 0.1),
+        lambda plan: bayes.after_alarm(plan, 0.5, 0.1),
+        lambda plan: outcomes.of_plan(plan, 0.1),
+        lambda plan: group.profile(plan, 2),
+    ],
+)
+def test_directions_are_accepted_and_deprecated_where_a_plan_is_taken(call):
+    plan = 3 * dp.Laplace(5.0)
+    with pytest.warns(DeprecationWarning, match="pass the plan itself") as caught:
+        old = call(plan.directions())
+    assert {one.filename for one in caught} == {__file__}  # the line of the caller, not of the library
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        new = call(plan)
+        plan.renyi(2.0), plan.rho(), dp.compare(plan, delta=1e-5), dp.convert(plan, to="zcdp")
+    assert repr(old) == repr(new) or callable(new)

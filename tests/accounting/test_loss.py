@@ -15,6 +15,7 @@ import pytest
 from mpmath import exp, log, mp, mpf, ncdf, npdf, quad
 
 import dptally as dp
+from depth import SOAK
 from dptally.accounting.loss import Loss
 
 
@@ -210,3 +211,66 @@ def test_bad_input() -> None:
     with pytest.raises(dp.InvalidArgument, match="at most"):
         dp.dpsgd(1.0, 0.01, 10**6).loss().sample(10**4)
     assert "remove" in repr(loss)
+
+
+def quantile_of(atoms: list[tuple[mpf, mpf]], p: mpf) -> mpf:
+    """The smallest x with P(L <= x) >= p, by adding up the atoms in order; equal losses of several paths together."""
+    total = mpf(0)
+    for x, mass in sorted(atoms):
+        total += mass
+        if total >= p:
+            return x
+    return sorted(atoms)[-1][0]
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_quantiles_of_finite_laws_at_and_around_every_jump(direction: str) -> None:
+    """The search goes by values of the profile; atoms, plateaus, both signs, and probabilities on a jump."""
+    plan = 3 * dp.RandomizedResponse(0.75) + 2 * dp.RandomizedResponse(0.5625) + dp.RandomizedResponse(0.9)
+    atoms = enumerated(*3 * [response(0.75)], *2 * [response(0.5625)], response(0.9))
+    loss = plan.loss(direction)
+    total, asked = mpf(0), [1e-9, 1e-4, 0.5, 1 - 1e-9]
+    for _, mass in sorted(atoms)[:-1]:
+        total += mass
+        asked += [float(total) * (1 - 1e-6), float(total) * (1 + 1e-6)]
+    for p in asked[:: 1 if SOAK else 26]:
+        found, truth = loss.quantile(min(p, 1.0)), quantile_of(atoms, mpf(min(p, 1.0)))
+        slack = mpf("1e-12")  # the atoms stand as doubles give them
+        assert found.lower - slack <= truth <= found.upper + slack, p
+        assert found.width < 0.6
+        over = loss.exceeded_with(min(p, 1.0))
+        turned = quantile_of(atoms, 1 - mpf(min(p, 1.0)))
+        assert over.lower - slack <= turned <= over.upper + slack, p
+
+
+def test_quantiles_agree_with_the_distribution() -> None:
+    """P(L <= x) straddles p between the ends of quantile(p), for losses with and without atoms."""
+    plans = (10 * dp.Laplace(3.0), dp.dpsgd(1.0, 0.01, 1000))
+    for plan in plans:
+        loss = plan.loss()
+        for p in (0.1, 0.99):
+            box = loss.quantile(p)
+            assert loss.cdf(math.nextafter(box.lower, -math.inf)).lower <= p <= loss.cdf(box.upper).upper
+            assert box.width <= 0.02 * math.sqrt(loss.variance.upper)
+
+
+def test_a_quantile_asks_few_values_of_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Losses with atoms are the hard ones: 111 values before the search went by tangents."""
+    from dptally.accounting import certified
+
+    asked = []
+    made = certified.delta_profile
+
+    def counted(composition: object) -> object:
+        profile = made(composition)
+        return lambda epsilon: (asked.append(epsilon), profile(epsilon))[1]
+
+    monkeypatch.setattr(certified, "delta_profile", counted)
+    for plan, p in (
+        (20 * dp.DiscreteGaussian(4.0), 0.99),
+        (dp.dpsgd(1.0, 0.01, 1000), 0.2),
+        (50 * dp.Laplace(5.0), 0.99),
+    ):
+        asked.clear()
+        plan.loss().quantile(p)
+        assert len(asked) <= 24

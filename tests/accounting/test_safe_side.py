@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -93,3 +94,14 @@ def test_exact_answers_stay_exact() -> None:
     assert dp.Laplace(scale=20).renyi(math.inf) == 0.05
     assert dp.PureDP(0.5).renyi(math.inf) == 0.5
     assert dp.Gaussian(2.0).renyi(10.0) == pytest.approx(1.25, rel=1e-13)
+
+
+def test_closed_forms_are_rounded_once():
+    """D_a = a rho of Gaussian noise and of declared zCDP is the nearest double from above, or the number itself."""
+    assert dp.Gaussian(2.0).renyi(10) == 1.25
+    assert dp.ZCDP(0.5).renyi(2.0) == 1.0
+    assert dp.convert(dp.ZCDP(0.5), to="renyi", order=2.0).epsilons == (1.0,)
+    for sigma, order in ((3.0, 7.0), (1.7, 1.5), (0.9, 123.0)):
+        exact = Fraction(order) / (2 * Fraction(sigma) ** 2)
+        found = (dp.Gaussian(sigma)).renyi(order)
+        assert exact <= Fraction(found) <= exact * (1 + Fraction(4, 2**52))

@@ -32,6 +32,7 @@ import numpy as np
 
 from dptally import checks
 from dptally.accounting import certified
+from dptally.accounting.crossing import Crossing, Target, Valley
 from dptally.accounting.draws import drawn
 from dptally.accounting.moments import MOMENT_TRUST, infinity_mass
 from dptally.checks import Floats
@@ -39,14 +40,11 @@ from dptally.errors import Unanswerable
 from dptally.interval import Interval
 from dptally.law import Composition, Law
 from dptally.numerics.rounding import EPS, down, up
-from dptally.numerics.special import ndtri
 
 __all__ = ["Loss"]
 
 _LEAST_STEP, _MOST_STEP = 3e-7, 0.05  # of h, in units of the standard deviation (at most of 1)
-_FINEST = 1e-8  # a quantile is not looked for more closely, in the same units
 _TILTS = 2.0 ** np.arange(-3.0, -24.0, -1.5)  # t
-_MOST_ROUNDS = 48
 
 Profile = Callable[[float], Interval]
 
@@ -136,7 +134,7 @@ class Loss:
             return Interval(-math.inf, -math.inf, "every loss")
         if p == 1 or 1 - p < self.infinite.lower:
             return self._last() if p == 1 else Interval(math.inf, math.inf, "the mass at infinity")
-        return self._crossing(lambda x: self.cdf(x), p, rising=True)
+        return self._crossing(p, rising=True)
 
     def exceeded_with(self, probability: float) -> Interval:
         """The smallest x with P(L > x) <= probability: the epsilon of probabilistic DP, for small probabilities.
@@ -150,7 +148,7 @@ class Loss:
             return Interval(math.inf, math.inf, "the mass at infinity")
         if p == 0:
             return self._last()
-        return self._crossing(lambda x: self.tail(x), p, rising=False)
+        return self._crossing(p, rising=False)
 
     def density(self, loss: Floats | float) -> Floats | float:
         """The density of the finite loss: an estimate, for plots. Of one step it is that of the continuous part; of
@@ -249,14 +247,27 @@ class Loss:
         top = self.composition.supremum
         return Interval(down(top, 16), top, "the largest loss")
 
-    def _crossing(self, asked: Callable[[float], Interval], target: float, rising: bool) -> Interval:
-        """Where a monotone probability crosses the target: both ends are certified by a question of their own."""
+    def _crossing(self, target: float, rising: bool) -> Interval:
+        """Where a monotone probability crosses the target: both ends are certified by values of their own."""
         left = down(1.0 - target) if rising else target
         # where the target equals the mass at infinity to rounding, the crossing may be at infinity
         top = self.composition.supremum if left >= self.infinite.upper else math.inf
-        search = _Crossing(asked, target, rising, self._deviation(), self.composition.infimum, top)
+        low, unit = self.composition.infimum, self._deviation()
         mean = self.mean.midpoint if math.isfinite(self.mean.upper) else 0.0
-        return search.found(mean + search.score(target) * self._deviation())
+        closed = Crossing(self.cdf if rising else self.tail, target, rising, unit, low, top)
+        start = mean + closed.score(target) * unit
+        if self._closed(min(max(start, low), top)) is not None:
+            return closed.found(start)
+        backward = None if self.reverse is None else self._bounds_of(False)
+        aim = Target.reached(target) if rising else Target.exceeded(target)
+        return Valley(self._bounds_of(True), backward, aim, unit, low, top).found(start)
+
+    def _bounds_of(self, forward: bool) -> Callable[[float], tuple[float, float]]:
+        def bounds(epsilon: float) -> tuple[float, float]:
+            box = self._profile(forward)(epsilon)
+            return box.lower, box.upper
+
+        return bounds
 
     def _mean(self) -> float:
         if "mean" not in self._kept:
@@ -277,78 +288,6 @@ class Loss:
 
     def _estimate(self, x: float) -> float:
         return self.cdf(x).midpoint
-
-
-class _Crossing:
-    """A bracket [before, after] that closes in on a crossing. Every end was asked, or is an end of the support.
-
-    The next point is where the straight line through the last two meets the target, on the scale of normal scores,
-    which makes most losses nearly straight; the middle where that leaves the bracket or does not halve it. Where the
-    bounds at a point hold the target, the ends are looked for next to it, four times as far each time.
-    """
-
-    def __init__(
-        self, asked: Callable[[float], Interval], target: float, rising: bool, unit: float, low: float, high: float
-    ) -> None:
-        self.asked, self.target, self.rising, self.unit = asked, target, rising, unit
-        self.before, self.after = low, high
-        self.points: list[tuple[float, float]] = []  # (x, normal score of the probability)
-        self.inside: float | None = None
-
-    def look(self, x: float) -> int:
-        """-1 where the crossing is certainly after x, 1 where it is certainly at x or before, else 0."""
-        box = self.asked(x)
-        self.points.append((x, self.score(box.midpoint)))
-        if box.upper < self.target if self.rising else box.lower > self.target:
-            self.before = max(self.before, x)
-            return -1
-        if box.lower >= self.target if self.rising else box.upper <= self.target:
-            self.after = min(self.after, x)
-            return 1
-        self.inside = x
-        return 0
-
-    def score(self, probability: float) -> float:
-        score = float(ndtri(min(max(probability, 1e-300), 1.0 - 1e-16)))
-        return score if self.rising else -score
-
-    def found(self, start: float) -> Interval:
-        x = min(max(start, self.before), self.after)
-        for _ in range(_MOST_ROUNDS):
-            width = self.after - self.before
-            if self.look(x) == 0 or self.after - self.before <= _FINEST * self.unit:
-                break
-            x = self.next(self.after - self.before > 0.5 * width)
-            if not self.before < x < self.after:
-                break
-        if self.inside is not None:
-            self.pinch(self.inside, -1)
-            self.pinch(self.inside, 1)
-        return Interval(self.before, self.after, "slopes of the profile")
-
-    def next(self, slow: bool) -> float:
-        wanted = self.score(self.target)
-        x = math.nan
-        if len(self.points) >= 2:
-            (x0, s0), (x1, s1) = self.points[-2:]
-            x = x1 + (wanted - s1) * (x1 - x0) / (s1 - s0) if s1 != s0 else math.nan
-        elif self.points:
-            x = self.points[0][0] + (wanted - self.points[0][1]) * self.unit
-        bracketed = math.isfinite(self.before) and math.isfinite(self.after)
-        if bracketed and (not self.before < x < self.after or (slow and len(self.points) % 3 == 0)):
-            return 0.5 * self.before + 0.5 * self.after
-        if not self.before < x < self.after or math.isnan(x):
-            reach = self.unit * 2.0 ** len(self.points)
-            x = self.before + reach if math.isfinite(self.before) else self.after - reach
-        return x
-
-    def pinch(self, x: float, side: int) -> None:
-        """The end on one side of a point whose bounds hold the target."""
-        step = _FINEST * self.unit
-        while self.before < x + side * step < self.after:
-            if self.look(x + side * step) == side:
-                return
-            step *= 4
 
 
 def _variance(law: Law) -> Interval:

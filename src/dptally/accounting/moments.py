@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -16,6 +18,7 @@ from dptally.numerics.rounding import EPS
 __all__ = [
     "MOMENT_TRUST",
     "Asked",
+    "Checked",
     "Directed",
     "checked",
     "divergences",
@@ -25,6 +28,7 @@ __all__ = [
     "supremum",
 ]
 
+_TAKE_PLANS = ("dptally.accounting", "dptally.meaning")
 MOMENT_TRUST = 256 * EPS  # the relative error that a law's log_moment may have; widened over in every bound
 
 
@@ -38,23 +42,43 @@ class Directed(Protocol):
 Asked = Directed | Sequence[Composition]
 
 
+class Checked(tuple[Composition, ...]):
+    """Directions that one framework hands to another: looked at already."""
+
+    __slots__ = ()
+
+
 def checked(plan: Asked) -> tuple[Composition, ...]:
     """The directions of a plan (or those given) as a non-empty tuple of compositions."""
+    if isinstance(plan, Checked):
+        return plan
     stated = getattr(plan, "directions", None)
     if callable(stated):
-        directions = tuple(stated())
+        directions = Checked(stated())
     elif isinstance(plan, Sequence):
-        directions = tuple(plan)
+        directions = Checked(plan)
     else:
         raise InvalidType("plan", "a mechanism or a plan (or the non-empty sequence of its directions)", plan)
     if not directions or not all(isinstance(composition, Composition) for composition in directions):
         raise InvalidType("plan", "a mechanism or a plan (or the non-empty sequence of its directions)", plan)
+    if not callable(stated):
+        _deprecate_directions()
     return directions
 
 
 def divergences(plan: Asked) -> tuple[Composition, ...]:
     """The directions as the frameworks of Renyi divergences take them: see ``Law.divergences``."""
-    return tuple(composition.divergences() for composition in checked(plan))
+    return Checked(composition.divergences() for composition in checked(plan))
+
+
+def _deprecate_directions() -> None:
+    """Warn whoever hands over directions from outside the package: the plan itself says more."""
+    frame, level = sys._getframe(2), 3
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_TAKE_PLANS):
+        frame, level = frame.f_back, level + 1
+    if not frame.f_globals.get("__name__", "").startswith("dptally."):
+        text = "the directions of a plan are deprecated here; pass the plan itself: f(plan), not f(plan.directions())"
+        warnings.warn(text, DeprecationWarning, stacklevel=level)
 
 
 def log_moment_upper(composition: Composition, t: Floats) -> Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from dptally.accounting.moments import (
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition
+from dptally.numerics.exact import between
 from dptally.numerics.rounding import EPS, up
 from dptally.numerics.search import minimise
 
@@ -56,6 +58,7 @@ CONVERSIONS = {
 }
 _PURE = "Mironov 2017, Def. 3: order inf is the supremum of the loss"
 _NEARBY = 9  # orders around the best one
+_MANY = 256  # of laws, or of orders, for exact fractions
 _LOW, _HIGH = 1e-18, 1e18  # order - 1 is searched for in this range
 
 LogMoment = Callable[[Floats], Floats]  # an upper bound of K(t), t > 0, elementwise
@@ -86,8 +89,22 @@ def _one_divergence(composition: Composition, orders: Floats) -> Floats:
         with np.errstate(over="ignore"):
             out[middle] = _upper_or_raise(composition, t[middle]) / t[middle] * (1 + 4 * EPS)
     out[np.isinf(t)] = composition.supremum
+    out = np.minimum(out, _by_rho(composition, orders))
     # a divergence is never negative, and that of no order exceeds the largest loss: what rounding adds beyond is cut
     return np.asarray(np.clip(out, 0.0, max(composition.supremum, 0.0)), dtype=np.float64)
+
+
+def _by_rho(composition: Composition, orders: Floats) -> Floats:
+    """a rho, rounded up once, where every law knows its rho: exact for Gaussian noise and for declared zCDP.
+
+    D_a <= a rho is what zCDP says [Bun, Steinke 2016, Def. 1.1]; no limit in the order is lost by it.
+    """
+    known = [(law.closed_rho(), n) for law, n in composition.parts[:_MANY]]
+    if len(composition.parts) > _MANY or orders.size > _MANY or any(rho is None or rho == math.inf for rho, _ in known):
+        return np.full(orders.shape, np.inf)
+    total = sum((n * Fraction(rho or 0.0) for rho, n in known), Fraction(0))
+    finite = [between(Fraction(a) * total)[1] if a < math.inf else math.inf for a in orders.ravel().tolist()]
+    return np.array(finite, dtype=np.float64).reshape(orders.shape)
 
 
 def _upper_or_raise(composition: Composition, t: Floats) -> Floats:

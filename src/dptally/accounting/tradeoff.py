@@ -22,7 +22,7 @@ import numpy as np
 
 from dptally import checks
 from dptally.accounting import certified, gaussian, renyi
-from dptally.accounting.moments import Asked, checked, infinity_mass
+from dptally.accounting.moments import Asked, Checked, checked, infinity_mass
 from dptally.checks import Floats
 from dptally.errors import InvalidType
 from dptally.law import Composition
@@ -142,7 +142,7 @@ def _oriented(
     alternative: Composition, null: Composition, fpr: float, complement: float, enough: tuple[float, float]
 ) -> tuple[float, float]:
     """(largest TPR, smallest FNR) of one way to test; need not be sharp where they are no worse than ``enough``."""
-    tpr, fnr = gaussian_range(gaussian.mu([alternative, null]), fpr, complement)
+    tpr, fnr = gaussian_range(gaussian.mu(Checked((alternative, null))), fpr, complement)
     if fpr == 0:
         mass = infinity_mass(alternative)[1]
         return min(tpr, mass), max(fnr, _one_minus(mass))
@@ -181,7 +181,7 @@ def _profile(composition: Composition) -> Profile:
     if not composition.parts:
         return lambda _: 0.0
     if not composition.determined:
-        return lambda epsilon: renyi.delta([composition], epsilon).value
+        return lambda epsilon: renyi.delta(Checked((composition,)), epsilon).value
     if len(composition.parts) == 1 and composition.parts[0][1] == 1:
         law = composition.parts[0][0]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dptally import checks
-from dptally.accounting import concentrated, gaussian, pure
+from dptally.accounting import concentrated, gaussian, pure, renyi
 from dptally.accounting.moments import infinity_mass, log_moment_upper
 from dptally.conversions import EDGES
 from dptally.conversions.alpha import alpha_to_renyi
@@ -159,7 +159,8 @@ def _renyi(guarantee: Mechanism, order: float) -> float:
     found = max((float(log_moment_upper(composition, t)[0]) / float(t[0]) for composition in directions), default=0.0)
     if not math.isfinite(found):
         raise Unanswerable(f"the Renyi divergence of order {order!r} is not known to be finite")
-    return min([up(found, 2) if found > 0 else 0.0, *_from_higher_orders(guarantee, order)])
+    by_law = float(renyi.divergence(directions, np.array([order]))[0]) if directions else 0.0
+    return min([up(found, 2) if found > 0 else 0.0, by_law, *_from_higher_orders(guarantee, order)])
 
 
 def _renyi_curve(guarantee: Mechanism, orders: list[float]) -> RenyiDP:

@@ -1,7 +1,7 @@
 """What an attacker can achieve who must decide whether one record was in the data.
 
-``directions`` is the law of a plan (``plan.directions()``); a declared guarantee is a plan too
-(``dp.ApproxDP(1.0, 1e-6).directions()``). The functions that take numbers answer for the guarantee alone.
+``plan`` is a mechanism or a plan; a declared guarantee is one too (``dp.ApproxDP(1.0, 1e-6)``). The functions that take
+numbers answer for the guarantee alone.
 """
 
 from __future__ import annotations

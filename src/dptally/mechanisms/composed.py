@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from dptally.mechanisms.registry import declared
 __all__ = ["MOST_COPIES", "Composed"]
 
 MOST_COPIES = 2**53  #: counts up to here are exact as doubles
+_FEW = 8  # up to so many parts are put in their places one by one, so that a sum of many plans is not quadratic
 
 
 def _example() -> dict[str, object]:
@@ -46,14 +48,25 @@ class Composed(Mechanism):
             for mechanism, n in part.parts:
                 counts[mechanism] += count * n
         for mechanism, n in counts.items():
-            if n > MOST_COPIES:
-                raise InvalidArgument("count", f"at most 2^53 copies of {mechanism!r}", n)
+            _require_countable(mechanism, n)
         kept = ((mechanism, n) for mechanism, n in counts.items() if n > 0)
         object.__setattr__(self, "parts", tuple(sorted(kept, key=lambda part: _order(part[0]))))
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Mechanism, int]]) -> Composed:
         return cls(tuple(parts))
+
+    def __add__(self, other: Mechanism) -> Composed:
+        if not isinstance(other, Mechanism):
+            return NotImplemented
+        if len(other.parts) > _FEW:
+            return Composed.of((*self.parts, *other.parts))
+        parts = list(self.parts)
+        for mechanism, n in other.parts:
+            _insert(parts, mechanism, n)
+        whole = object.__new__(Composed)
+        object.__setattr__(whole, "parts", tuple(parts))
+        return whole
 
     def assumptions(self) -> tuple[Assumption, ...]:
         return joined(one for part, _ in self.parts for one in part.assumptions())
@@ -81,6 +94,24 @@ class Composed(Mechanism):
 @lru_cache(maxsize=1 << 12)  # plans of many parts are built one by one
 def _order(mechanism: Mechanism) -> tuple[str, str]:
     return type(mechanism).__name__, repr(mechanism)
+
+
+def _require_countable(mechanism: Mechanism, n: int) -> None:
+    if n > MOST_COPIES:
+        raise InvalidArgument("count", f"at most 2^53 copies of {mechanism!r}", n)
+
+
+def _insert(parts: list[tuple[Mechanism, int]], mechanism: Mechanism, n: int) -> None:
+    """Put ``n`` copies where they belong among parts in their order; equal mechanisms merge."""
+    key = _order(mechanism)
+    at = bisect_left(parts, key, key=lambda part: _order(part[0]))
+    while at < len(parts) and _order(parts[at][0]) == key:
+        if parts[at][0] == mechanism:
+            _require_countable(mechanism, parts[at][1] + n)
+            parts[at] = (parts[at][0], parts[at][1] + n)
+            return
+        at += 1
+    parts.insert(at, (mechanism, n))
 
 
 def _pairs(parts: object) -> Iterable[tuple[Mechanism, int]]:
