@@ -80,7 +80,7 @@ def menu_table(items: tuple[Item, ...], uses: int) -> Table:
     step, reach = _lattice(spent, uses)
     sides = (0, 1) if any(forward != backward for forward, backward in spent) else (0,)
     delta = np.max([_recursion([(item[d], item[1 - d]) for item in spent], uses, step, reach) for d in sides], axis=0)
-    epsilon = _rounded(step, np.arange(len(delta)), math.inf)
+    epsilon = _rounded(step, np.arange(float(len(delta))), math.inf)
     beyond = _beyond(spent, uses, float(epsilon[-1]))
     bound = np.minimum(delta, _by_moments(spent, uses, epsilon))
     epsilon, bound = np.append(epsilon, beyond[0]), np.append(bound, beyond[1])
@@ -138,7 +138,7 @@ def _moving(each: Sequence[Composition]) -> bool:
 def _masses(forward: Composition, backward: Composition, step: float, reach: float) -> _Masses:
     """The item as point masses that dominate it; see the head of this module."""
     number = _extent(forward, step, reach), _extent(backward, step, reach)
-    grid = np.arange(-number[1], number[0] + 1)
+    grid = np.arange(-number[1], number[0] + 1.0)
     bound = _profile(forward, backward, step, grid)
     ratio = math.expm1(step)
     falls = np.append(-np.diff(bound), 0.0)
@@ -174,7 +174,7 @@ def _extent(composition: Composition, step: float, reach: float) -> int:
         middle = (low + high) // 2
         low, high = (
             (low, middle)
-            if _delta(composition, _rounded(step, np.array([middle]), 0.0))[0] <= floor
+            if _delta(composition, _rounded(step, np.array([float(middle)]), 0.0))[0] <= floor
             else (middle, high)
         )
     return high
@@ -192,7 +192,7 @@ def _profile(forward: Composition, backward: Composition, step: float, grid: Flo
 
 def _rounded(step: float, grid: Floats, towards: float) -> Floats:
     """The lattice points g h, g >= 0, as doubles that lie on this side of them."""
-    value, rest = two_product(np.full(grid.shape, step), grid.astype(np.float64))
+    value, rest = two_product(np.full(grid.shape, step), grid)
     wrong = rest < 0 if towards < math.inf else rest > 0
     return np.where(wrong, np.nextafter(value, towards), value)
 
@@ -267,7 +267,7 @@ def _by_moments(items: Sequence[Item], uses: int, epsilon: Floats) -> Floats:
         exponent = exponent + 8 * EPS * (moments[:, None] + orders[:, None] * epsilon)
         exponent = np.where(np.isnan(exponent), np.inf, exponent).min(axis=0)
         finite = np.maximum(np.exp(np.minimum(exponent, 1.0)) * (1 + 8 * EPS), _FARTHEST)
-    return np.minimum(up(finite + uses * failing * (1 + 4 * EPS), 2), 1.0)
+    return np.asarray(np.minimum(up(finite + uses * failing * (1 + 4 * EPS), 2), 1.0))
 
 
 def _beyond(items: Sequence[Item], uses: int, end: float) -> tuple[Floats, Floats]:

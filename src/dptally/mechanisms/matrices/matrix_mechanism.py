@@ -14,7 +14,7 @@ from dptally.matrices.toeplitz import DECREASING, PROJECTED
 from dptally.mechanisms.assumption import Assumption
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.matrices.dense_matrix import DenseMatrix
-from dptally.mechanisms.matrices.participation import PoissonParts, RandomParticipation
+from dptally.mechanisms.matrices.participation import FixedBins, PoissonParts, RandomParticipation
 from dptally.mechanisms.matrices.strategy import (
     Participation,
     Sensitivity,
@@ -73,7 +73,7 @@ class MatrixMechanism(Mechanism):
                 raise InvalidType(
                     "strategy", "a matrix or a strategy such as Toeplitz(coefficients, steps)", self.strategy
                 )
-            object.__setattr__(self, "strategy", DenseMatrix(entries("strategy", self.strategy, 2)))  # type: ignore[arg-type]
+            object.__setattr__(self, "strategy", DenseMatrix(entries("strategy", self.strategy, 2)))
         object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
         object.__setattr__(self, "participation", checked_participation(self.participation))
         norm = self._norm()
@@ -165,7 +165,7 @@ class MatrixMechanism(Mechanism):
         given = self.participation
         if isinstance(given, PoissonParts):
             return self if given.rate == 1.0 else replace(self, participation=replace(given, rate=1.0))
-        return replace(self, participation=Cyclic(given.bins)) if isinstance(given, RandomParticipation) else self
+        return replace(self, participation=Cyclic(given.bins)) if isinstance(given, FixedBins) else self
 
     def keeps_tail(self) -> bool:
         """As for Poisson sampling of one Gaussian step."""
