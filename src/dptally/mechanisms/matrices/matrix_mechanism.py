@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
+from dptally.law.adjacency import ADD_REMOVE
 from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
 from dptally.matrices.toeplitz import DECREASING, PROJECTED
 from dptally.mechanisms.assumption import Assumption
@@ -141,7 +142,9 @@ class MatrixMechanism(Mechanism):
     def assumptions(self) -> tuple[Assumption, ...]:
         out = [
             Assumption(
-                "sensitivity", "sensitivity: a record's contribution to a step has norm at most 1 (not checked)"
+                "sensitivity",
+                "sensitivity: a neighbouring dataset changes the input of a step by a vector of norm at most 1 "
+                "(not checked)",
             ),
             Assumption(
                 "other",
@@ -152,6 +155,7 @@ class MatrixMechanism(Mechanism):
         if isinstance(self.participation, RandomParticipation):
             return (
                 *out,
+                Assumption("adjacency", "adjacency where sampling mixes datasets: {}", (repr(ADD_REMOVE),)),
                 Assumption("sampling", f"{self.participation.assumption} ({{}})", (repr(self.participation),)),
             )
         text = "participation: no record takes part in other steps than {} allows (not checked)"
