@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,6 +75,21 @@ def test_a_mechanism_calibrates_mixes_and_groups() -> None:
     for random in (dp.PoissonParts(0.1, 2), dp.FixedBins(2)):
         with pytest.raises(dp.Unanswerable, match="not random"):
             dp.MatrixMechanism(np.eye(4), 4.0, random).group(2)
+
+
+def test_chance_is_known_for_records_added_or_removed_only(tmp_path: Path) -> None:
+    ledger = dp.Ledger.open(f"sqlite:///{tmp_path}/replace.db", create=True)
+    ledger.create("rows", budget=dp.ApproxDP(10.0, 1e-5), adjacency=dp.REPLACE)
+    ledger.create("more", budget=dp.ApproxDP(10.0, 1e-5))
+    for random in (dp.PoissonParts(0.1, 2), dp.FixedBins(2)):
+        plan = dp.MatrixMechanism(np.eye(4), 4.0, random)
+        with pytest.raises(dp.TermsMismatch) as caught, ledger.spend("rows", plan):
+            raise AssertionError("unreachable")
+        assert "Stated for this account" not in str(caught.value)
+    with ledger.spend("more", dp.MatrixMechanism(np.eye(4), 4.0, dp.PoissonParts(0.1, 2))):
+        pass
+    with ledger.spend("rows", dp.MatrixMechanism(np.eye(4), 4.0, 1)):
+        pass
 
 
 def test_amplified_bands_are_sampled_gaussian_steps() -> None:

@@ -41,6 +41,7 @@ _MOST_POINTS = 2048  # on each side of 0
 _FAR, _FARTHEST = 1e-24, 1e-300  # deltas that the lattice reaches, and that the moments reach beyond it
 _LOWEST = 36.0  # below -36 every profile is 1 but for 2e-16
 _ORDERS = np.geomspace(2.0**-6, 2.0**14, 121)  # of the moments
+_LARGEST = 1e16  # of the losses
 _TINY = 1e-305  # what products below the smallest double can add up to
 
 
@@ -78,9 +79,11 @@ def menu_table(items: tuple[Item, ...], uses: int) -> Table:
                 "only; state it as ApproxDP or GaussianDP, or keep a ZCDP budget"
             )
     step, reach = _lattice(spent, uses)
+    if not reach <= _LARGEST:
+        raise Unanswerable(f"a menu is answered for losses of at most {_LARGEST:g}, and these reach {reach:.3g}")
     sides = (0, 1) if any(forward != backward for forward, backward in spent) else (0,)
     delta = np.max([_recursion([(item[d], item[1 - d]) for item in spent], uses, step, reach) for d in sides], axis=0)
-    epsilon = _rounded(step, np.arange(len(delta)), math.inf)
+    epsilon = _rounded(step, np.arange(float(len(delta))), math.inf)
     beyond = _beyond(spent, uses, float(epsilon[-1]))
     bound = np.minimum(delta, _by_moments(spent, uses, epsilon))
     epsilon, bound = np.append(epsilon, beyond[0]), np.append(bound, beyond[1])
@@ -115,7 +118,7 @@ def odometer(items: tuple[Item, ...], spent: int, uses: int, delta: float) -> fl
 def _lattice(items: Sequence[Item], uses: int) -> tuple[float, float]:
     """(step, how far the table reaches): a choice of accuracy; every choice is sound."""
     each = [composition for item in items for composition in item if composition.parts]
-    typical = min(math.sqrt(2.0 * mean) for mean in (c.mean for c in each) if mean > 0) if _moving(each) else 1.0
+    typical = min((math.sqrt(2.0 * c.mean) for c in each if 0 < c.mean < math.inf), default=1.0)
     bounded = [supremum(composition) for composition in each]
     reach = uses * max(bounded)
     if not reach < math.inf:
@@ -131,20 +134,16 @@ def _lattice(items: Sequence[Item], uses: int) -> tuple[float, float]:
     return step, reach
 
 
-def _moving(each: Sequence[Composition]) -> bool:
-    return any(composition.mean > 0 for composition in each)
-
-
 def _masses(forward: Composition, backward: Composition, step: float, reach: float) -> _Masses:
     """The item as point masses that dominate it; see the head of this module."""
     number = _extent(forward, step, reach), _extent(backward, step, reach)
-    grid = np.arange(-number[1], number[0] + 1)
+    grid = np.arange(-number[1], number[0] + 1.0)
     bound = _profile(forward, backward, step, grid)
-    ratio = math.expm1(step)
     falls = np.append(-np.diff(bound), 0.0)
-    before = np.append(0.0, falls[:-1]) * (1 + ratio) / ratio  # (H_{g-1} - H_g) / (1 - e^-h)
+    near, far = -math.expm1(-step), np.exp(-step)  # 1 - e^-h, and e^-h: (e^h - 1) is near / far
+    before = np.append(0.0, falls[:-1]) / near
     before[0] = 1.0 - bound[0]
-    mass = np.maximum(before - falls / ratio, 0.0)
+    mass = np.maximum(before - falls / near * far, 0.0)
     infinite = float(bound[-1])
     lifted = _lift(mass, infinite, bound, step)
     moved = np.where(mass > 0, up(mass * lifted), 0.0)
@@ -174,7 +173,7 @@ def _extent(composition: Composition, step: float, reach: float) -> int:
         middle = (low + high) // 2
         low, high = (
             (low, middle)
-            if _delta(composition, _rounded(step, np.array([middle]), 0.0))[0] <= floor
+            if _delta(composition, _rounded(step, np.array([float(middle)]), 0.0))[0] <= floor
             else (middle, high)
         )
     return high
@@ -192,7 +191,7 @@ def _profile(forward: Composition, backward: Composition, step: float, grid: Flo
 
 def _rounded(step: float, grid: Floats, towards: float) -> Floats:
     """The lattice points g h, g >= 0, as doubles that lie on this side of them."""
-    value, rest = two_product(np.full(grid.shape, step), grid.astype(np.float64))
+    value, rest = two_product(np.full(grid.shape, step), grid)
     wrong = rest < 0 if towards < math.inf else rest > 0
     return np.where(wrong, np.nextafter(value, towards), value)
 
@@ -267,7 +266,7 @@ def _by_moments(items: Sequence[Item], uses: int, epsilon: Floats) -> Floats:
         exponent = exponent + 8 * EPS * (moments[:, None] + orders[:, None] * epsilon)
         exponent = np.where(np.isnan(exponent), np.inf, exponent).min(axis=0)
         finite = np.maximum(np.exp(np.minimum(exponent, 1.0)) * (1 + 8 * EPS), _FARTHEST)
-    return np.minimum(up(finite + uses * failing * (1 + 4 * EPS), 2), 1.0)
+    return np.asarray(np.minimum(up(finite + uses * failing * (1 + 4 * EPS), 2), 1.0))
 
 
 def _beyond(items: Sequence[Item], uses: int, end: float) -> tuple[Floats, Floats]:

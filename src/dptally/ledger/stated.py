@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from dptally.errors import DptallyError, TermsMismatch
+from dptally.errors import DptallyError, TermsMismatch, Unanswerable
 from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency
 from dptally.ledger.terms import ROW, Terms
 from dptally.mechanisms.composed import Composed
@@ -32,7 +32,14 @@ def adjacencies(value: Any) -> frozenset[Adjacency]:
         return _of_mechanism(value)
     if isinstance(value, (tuple, list)):
         return frozenset().union(*map(adjacencies, value))
-    return frozenset()
+    fixed = _fixed(value)
+    return frozenset() if fixed is None else frozenset({fixed})
+
+
+def _fixed(value: Any) -> Adjacency | None:
+    """The one adjacency under which a way of taking part is known at all."""
+    found = getattr(type(value), "adjacency", None)
+    return found if isinstance(found, Adjacency) else None
 
 
 @lru_cache(maxsize=4096)
@@ -94,6 +101,8 @@ def _restated(value: Any, wanted: Adjacency) -> Any:
         return wanted
     if isinstance(value, Composed):
         return Composed.of((_restated(part, wanted), n) for part, n in value.parts)
+    if _fixed(value) not in (None, wanted):
+        raise Unanswerable(f"{type(value).__name__} is not known under {wanted!r}")
     if isinstance(value, Mechanism) and adjacencies(value):
         return type(value)(**{name: _restated(inside, wanted) for name, inside in value.parameters().items()})
     if isinstance(value, (tuple, list)):

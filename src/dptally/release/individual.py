@@ -99,8 +99,8 @@ class IndividualSums:
         given = np.isfinite(rows).all(axis=1)
         with np.errstate(over="ignore", under="ignore"):
             scaled = np.ldexp(np.where(given[:, None], rows, 0.0), -self.__noise.exponent)
-            rough = np.square(scaled).sum(axis=1)
-        small = rough <= 1.5 * self.__cap  # beyond, nobody could pay; below, 64 bits are enough
+            rough: Floats = np.sum(np.square(scaled), axis=1)
+        small: NDArray[np.bool_] = rough <= 1.5 * self.__cap  # beyond, nobody could pay; below, 64 bits are enough
         steps = np.rint(np.where(small[:, None], scaled, 0.0)).astype(np.int64)
         cost = np.square(steps).sum(axis=1)
         self.__active &= small & (cost <= self.__cap - self.__spent)

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
+from dptally.law.adjacency import ADD_REMOVE
 from dptally.laws.gaussian import LARGEST_RATIO, SMALLEST_RATIO, GaussianLaw
 from dptally.matrices.toeplitz import DECREASING, PROJECTED
 from dptally.mechanisms.assumption import Assumption
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.matrices.dense_matrix import DenseMatrix
-from dptally.mechanisms.matrices.participation import PoissonParts, RandomParticipation
+from dptally.mechanisms.matrices.participation import FixedBins, PoissonParts, RandomParticipation
 from dptally.mechanisms.matrices.strategy import (
     Participation,
     Sensitivity,
@@ -73,7 +74,7 @@ class MatrixMechanism(Mechanism):
                 raise InvalidType(
                     "strategy", "a matrix or a strategy such as Toeplitz(coefficients, steps)", self.strategy
                 )
-            object.__setattr__(self, "strategy", DenseMatrix(entries("strategy", self.strategy, 2)))  # type: ignore[arg-type]
+            object.__setattr__(self, "strategy", DenseMatrix(entries("strategy", self.strategy, 2)))
         object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
         object.__setattr__(self, "participation", checked_participation(self.participation))
         norm = self._norm()
@@ -141,7 +142,9 @@ class MatrixMechanism(Mechanism):
     def assumptions(self) -> tuple[Assumption, ...]:
         out = [
             Assumption(
-                "sensitivity", "sensitivity: a record's contribution to a step has norm at most 1 (not checked)"
+                "sensitivity",
+                "sensitivity: a neighbouring dataset changes the input of a step by a vector of norm at most 1 "
+                "(not checked)",
             ),
             Assumption(
                 "other",
@@ -152,6 +155,7 @@ class MatrixMechanism(Mechanism):
         if isinstance(self.participation, RandomParticipation):
             return (
                 *out,
+                Assumption("adjacency", "adjacency where sampling mixes datasets: {}", (repr(ADD_REMOVE),)),
                 Assumption("sampling", f"{self.participation.assumption} ({{}})", (repr(self.participation),)),
             )
         text = "participation: no record takes part in other steps than {} allows (not checked)"
@@ -165,7 +169,7 @@ class MatrixMechanism(Mechanism):
         given = self.participation
         if isinstance(given, PoissonParts):
             return self if given.rate == 1.0 else replace(self, participation=replace(given, rate=1.0))
-        return replace(self, participation=Cyclic(given.bins)) if isinstance(given, RandomParticipation) else self
+        return replace(self, participation=Cyclic(given.bins)) if isinstance(given, FixedBins) else self
 
     def keeps_tail(self) -> bool:
         """As for Poisson sampling of one Gaussian step."""

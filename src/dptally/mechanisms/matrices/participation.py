@@ -9,7 +9,7 @@ from typing import ClassVar
 from dptally import checks
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Law
-from dptally.law.adjacency import ADD_REMOVE
+from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.gaussian import Gaussian
 from dptally.mechanisms.matrices.strategy import Strategy, certified_sensitivity
 from dptally.mechanisms.poisson_sampled import PoissonSampled
@@ -29,6 +29,8 @@ class RandomParticipation(Value):
 
     __slots__ = ()
 
+    #: the adjacency for which it is stated
+    adjacency: ClassVar[Adjacency] = ADD_REMOVE
     #: why the laws dominate the mechanism
     theorem: ClassVar[str] = ""
     #: the sentence under "sampling" among the assumptions of an answer
