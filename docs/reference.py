@@ -1,4 +1,4 @@
-"""Write reference-names.md and reference-theorems.md from the source: ``python docs/reference.py``."""
+"""Write reference-names.md, reference-api.md, reference-theorems.md from the source: ``python docs/reference.py``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ast
 import importlib
 import inspect
 import re
+from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 
 import dptally as dp
@@ -37,14 +39,143 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("``", "`").replace("*", "\\*").replace("<", "&lt;")
 
 
-def signature(value: object) -> str:
+def parameters(value: object) -> inspect.Signature | None:
+    """The signature without ``self``; None where there is none worth showing (an enumeration is not called)."""
+    if isinstance(value, type) and issubclass(value, Enum):
+        return None
     try:
         found = inspect.signature(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
+        return None
+    kept = [p for p in found.parameters.values() if p.name not in ("self", "cls")]
+    return found.replace(parameters=[plain(p) for p in kept])
+
+
+def plain(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A default that has no literal is shown by name."""
+    default = parameter.default
+    if default is inspect.Parameter.empty:
+        return parameter
+    named = inspect.isfunction(default) or inspect.isclass(default) or isinstance(default, property)
+    return parameter.replace(default=Shown("...")) if named or "<" in repr(default) else parameter
+
+
+class Shown(str):
+    """A text that prints without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def signature(value: object) -> str:
+    found = parameters(value)
+    if found is None:
         return ""
-    bare = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values() if p.name != "self"]
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in found.parameters.values()]
     text = str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
-    return "(...)" if "<" in text or len(text) > 90 else text
+    if len(text) <= 110:
+        return text
+    names = [f"{p.name}=" if p.default is not inspect.Parameter.empty else p.name for p in bare]
+    return f"({', '.join(names)})"
+
+
+# -- the page with every parameter ---------------------------------------------------------------------------
+
+
+def public() -> list[tuple[str, list[tuple[str, object]]]]:
+    """(section, members) of all that is documented."""
+    home = [(name, getattr(dp, name)) for name in sorted(dp._HOME, key=str.lower) if hasattr(dp, name)]
+    found = [("dptally", [(n, v) for n, v in home if inspect.isfunction(v) or inspect.isclass(v)])]
+    for module_name in (*MODULES, *FRAMEWORKS):
+        found.append((f"dptally.{module_name}", members_of(module_name)))
+    return [(name, members) for name, members in found if members]
+
+
+def members_of(module_name: str) -> list[tuple[str, object]]:
+    module = importlib.import_module(f"dptally.{module_name}")
+    listed = set(module.__all__) if module_name in FRAMEWORKS else set(vars(module))
+    kept = [
+        (n, v)
+        for n, v in vars(module).items()
+        if n in listed and not n.startswith("_") and (inspect.isfunction(v) or inspect.isclass(v))
+    ]
+    return sorted((n, v) for n, v in kept if str(getattr(v, "__module__", "")).startswith("dptally"))
+
+
+def methods(value: object) -> list[tuple[str, object]]:
+    """The public methods that a class adds, in the order of its source; an error has none of its own."""
+    if not isinstance(value, type) or issubclass(value, Exception | Enum):
+        return []
+    own = [(n, v) for n, v in vars(value).items() if not n.startswith("_")]
+    functions = [(n, getattr(v, "__func__", v)) for n, v in own]
+    return [(n, v) for n, v in functions if inspect.isfunction(v) and v.__doc__]
+
+
+def typed(name: str, value: object) -> str:
+    """The call with types and defaults, one parameter a line where it is long."""
+    found = parameters(value)
+    if found is None:
+        return name
+    given = list(written(found))
+    returns = "" if found.return_annotation is inspect.Signature.empty else f" -> {annotation(found.return_annotation)}"
+    returns = "" if isinstance(value, type) else returns
+    line = f"{name}({', '.join(given)}){returns}"
+    if len(line) <= 100:
+        return line
+    lines = ",\n    ".join(given)
+    return f"{name}(\n    {lines},\n){returns}"
+
+
+def written(found: inspect.Signature) -> Iterator[str]:
+    """Each parameter as it stands in the source, with the star before those that need their name."""
+    starred = False
+    for p in found.parameters.values():
+        stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            yield "*"
+        starred = starred or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        kind = "" if p.annotation is p.empty else f": {annotation(p.annotation)}"
+        yield f"{stars}{p.name}{kind}" + ("" if p.default is p.empty else f" = {p.default!r}")
+
+
+def annotation(value: object) -> str:
+    return value if isinstance(value, str) else inspect.formatannotation(value)
+
+
+def prose(value: object) -> str:
+    """A docstring up to its examples, as Markdown."""
+    text = inspect.cleandoc(getattr(value, "__doc__", None) or "").split(">>>")[0].rstrip()
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text).replace("``", "`")
+    return re.sub(r"<(?=\w)", "&lt;", text)
+
+
+def entry(name: str, value: object, level: str) -> list[str]:
+    source = inspect.getsourcefile(value)  # type: ignore[arg-type]
+    where = Path(source).relative_to(PACKAGE.parent.parent).as_posix() if source else ""
+    lines = ["", f"{level} {name}", "", "```py", typed(name, value), "```", ""]
+    lines += [prose(value), ""] if prose(value) else []
+    return [*lines, f"<small>`{where}`</small>"]
+
+
+def api_page() -> str:
+    lines = [
+        "# Reference: every function and class",
+        "",
+        "Written by `docs/reference.py` from the source: signatures with types and defaults, what each does, and",
+        "where it stands. All arguments may be passed by keyword.",
+    ]
+    seen: set[int] = set()
+    for section, members in public():
+        lines += ["", f"## {section}"]
+        for name, value in members:
+            lines += entry(name, value, "###")
+            if id(value) not in seen:
+                for method, function in methods(value):
+                    lines += entry(f"{name}.{method}", function, "####")
+            seen.add(id(value))
+    return "\n".join(lines) + "\n"
 
 
 def names_page() -> str:
@@ -62,22 +193,16 @@ def names_page() -> str:
         except (ImportError, AttributeError):
             missing.append(name)
             continue
-        shown = name + (signature(value) if inspect.isfunction(value) or inspect.isclass(value) else "")
-        about = first_sentence(value.__doc__ if inspect.isfunction(value) or inspect.isclass(value) else repr(value))
+        known = inspect.isfunction(value) or inspect.isclass(value)
+        shown = name + (signature(value) if known else "")
+        about = first_sentence(value.__doc__) if known else f"a value of `{type(value).__name__}`"
         lines.append(f"| `{shown}` | {about} |")
     lines += ["", "## Questions of every mechanism and plan", "", "| question | answer |", "|---|---|"]
     for name, member in sorted(vars(dp.Mechanism).items()):
         if not name.startswith("_") and inspect.isfunction(member) and member.__doc__:
             lines.append(f"| `{name}{signature(member)}` | {first_sentence(member.__doc__)} |")
     for module_name in (*MODULES, *FRAMEWORKS):
-        module = importlib.import_module(f"dptally.{module_name}")
-        listed = set(module.__all__) if module_name in FRAMEWORKS else set(vars(module))
-        members = [
-            (n, v)
-            for n, v in vars(module).items()
-            if n in listed and not n.startswith("_") and (inspect.isfunction(v) or inspect.isclass(v))
-        ]
-        members = [(n, v) for n, v in members if str(getattr(v, "__module__", "")).startswith("dptally")]
+        module, members = importlib.import_module(f"dptally.{module_name}"), members_of(module_name)
         if members:
             lines += [
                 "",
@@ -136,6 +261,7 @@ def theorems_page() -> str:
 
 def main() -> None:
     (HERE / "reference-names.md").write_text(names_page(), encoding="utf-8")
+    (HERE / "reference-api.md").write_text(api_page(), encoding="utf-8")
     (HERE / "reference-theorems.md").write_text(theorems_page(), encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dptally.mechanisms.table import TABLE
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     # values and errors

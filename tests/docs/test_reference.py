@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import runpy
 from pathlib import Path
 
@@ -43,3 +44,23 @@ def test_the_writer_still_works() -> None:
     for name in ("names_page", "theorems_page"):
         page = writer[name]()
         assert sum(line.startswith("|") for line in page.splitlines()) > 50
+    assert writer["signature"](dp.Adjacency) == ""
+    assert writer["signature"](dp.calibrate).startswith("(make, ")
+
+
+def test_every_function_with_its_parameters_and_types() -> None:
+    page = (DOCS / "reference-api.md").read_text(encoding="utf-8")
+    writer = runpy.run_path(str(DOCS / "reference.py"), run_name="reference")
+    seen = 0
+    for section, members in writer["public"]():
+        text = page.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
+        for name, value in members:
+            assert f"\n### {name}\n" in text, (section, name)
+            entry = text.split(f"\n### {name}\n", 1)[1].split("\n### ", 1)[0]
+            for parameter in inspect.signature(value).parameters if inspect.isfunction(value) else ():
+                assert parameter in entry, (section, name, parameter)
+                seen += 1
+    assert seen > 300
+    for name in ("epsilon", "delta_interval", "tradeoff", "explain", "plot", "loss", "prove"):
+        assert f"#### Mechanism.{name}\n" in page
+    assert re.search(r"calibrate\(\n    make: ", page)

@@ -36,7 +36,7 @@ __all__ = ["delta", "epsilon", "print_epsilon"]
 @plan_argument
 @delta_option()
 @click.option("--compare", "comparing", is_flag=True, help="Add the table of all frameworks.")
-@click.option("--brief", is_flag=True, help="Print only the answer, without its interpretation.")
+@click.option("--brief", is_flag=True, help="Only the answer, in at most three lines.")
 @click.option("--budget", type=float, help="Exit with 1 if epsilon is above this.")
 @json_option
 def epsilon(plan: Plan, delta: float, comparing: bool, brief: bool, budget: float | None, as_json: bool) -> None:
@@ -67,7 +67,7 @@ def print_epsilon(
     else:
         _print_box("epsilon", box, f"at delta = {delta:g}", budget)
         _print_rest(plan, brief)
-        if comparing:
+        if comparing and not brief:
             with working("comparing"):
                 found = _compared(plan, delta)
             heading("every framework")
@@ -98,7 +98,7 @@ def _row(row: Any) -> tuple[str, str, str, str]:
 @click.command()
 @plan_argument
 @epsilon_option()
-@click.option("--brief", is_flag=True, help="Print only the answer, without its interpretation.")
+@click.option("--brief", is_flag=True, help="Only the answer, in at most three lines.")
 @click.option("--budget", type=float, help="Exit with 1 if delta is above this.")
 @json_option
 def delta(plan: Plan, epsilon: float, brief: bool, budget: float | None, as_json: bool) -> None:
@@ -136,10 +136,11 @@ def _print_box(name: str, box: Interval, where: str, budget: float | None) -> No
 
 
 def _print_rest(plan: Mechanism, brief: bool) -> None:
-    if not brief:
-        heading("what it means")
-        with working("asking what it means"):
-            lines = meaning_lines(meaning(plan))
-        facts(lines)
+    if brief:
+        return
+    heading("what it means")
+    with working("asking what it means"):
+        lines = meaning_lines(meaning(plan))
+    facts(lines)
     heading("assumptions")
     facts(assumptions(plan))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dptally.cli.files import by_ending
+from dptally.cli.suggestions import Suggesting
 from dptally.errors import BudgetExceeded, ChainBroken, DptallyError, InvalidArgument, RolledBack
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.ledger.reading import read_object
@@ -87,7 +88,7 @@ def _json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
-@click.group("ledger", invoke_without_command=True)
+@click.group("ledger", cls=Suggesting, invoke_without_command=True)
 @click.pass_context
 def group(ctx: click.Context) -> None:
     """Keep a privacy budget that cannot be overspent, lost or quietly edited.

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
 
 import click
 
 import dptally
+from dptally.cli.suggestions import Suggesting
 from dptally.errors import CannotCalibrate, DptallyError
 
 __all__ = ["cli", "run"]
@@ -49,7 +51,7 @@ COMMANDS = {
 }
 
 
-class Commands(click.Group):
+class Commands(Suggesting):
     """A group that knows its commands by name and imports only the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -63,17 +65,6 @@ class Commands(click.Group):
         module, function, _ = COMMANDS[cmd_name]
         found: click.Command = getattr(importlib.import_module(f"dptally.cli.{module}"), function)
         return found
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0][:40], list(COMMANDS), 1)
-            hint = f"; did you mean {near[0]}?" if near else "; see dptally --help"
-            raise click.UsageError(f"no command {args[0][:40]!r}{hint}")
-        return super().resolve_command(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The names that a plan may use, from the registry."""
@@ -118,7 +109,9 @@ def run(arguments: list[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = cli.main(arguments, prog_name="dptally", standalone_mode=False)
+        # NO_COLOR, not empty, takes colour and weight away also where a terminal could show them
+        color = False if os.environ.get("NO_COLOR") else None
+        code = cli.main(arguments, prog_name="dptally", standalone_mode=False, color=color)
     except click.NoSuchOption as error:
         # "-3*gaussian(1)" is no option, and no plan either
         minus = "; a plan cannot begin with a minus sign" if error.option_name[1:2].isdigit() else ""

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from dptally.cli.output import emit, json_option
 from dptally.errors import InvalidArgument
 from dptally.later import later
 
@@ -20,7 +21,8 @@ _TOKEN = "DPTALLY_TOKEN"
 @click.option("--name", "names", multiple=True, help="A further host name that requests may use (may be repeated).")
 @click.option("--ledger", envvar="DPTALLY_LEDGER", help="A ledger to show, as sqlite:///budget.db.")
 @click.option("--allow-spend", is_flag=True, help=f"Let who has the token spend (from {_TOKEN}, or made and printed).")
-def serve(host: str, port: int, names: tuple[str, ...], ledger: str | None, allow_spend: bool) -> None:
+@json_option
+def serve(host: str, port: int, names: tuple[str, ...], ledger: str | None, allow_spend: bool, as_json: bool) -> None:
     """The page: explore plans, check claims, look at a ledger and at the papers, in a browser.
 
     It listens on this machine alone unless --host says otherwise, asks no other machine for anything, and only reads
@@ -36,7 +38,11 @@ def serve(host: str, port: int, names: tuple[str, ...], ledger: str | None, allo
         raise InvalidArgument("host", "an address", host)
     settings = later("settings_for")(host, names, ledger, allow_spend, token)
     shown = f"[{host}]" if ":" in host else host
-    click.echo(f"dptally is at http://{shown}:{port}/ (Ctrl-C ends it)")
-    if settings.token is not None and token is None:
-        click.echo(f"the token of this run, for those who may spend: {settings.token}")
+    made = settings.token if token is None else None  # one that was given is not repeated
+    if as_json:
+        emit({"address": f"http://{shown}:{port}/", "token": made})
+    else:
+        click.echo(f"dptally is at http://{shown}:{port}/ (Ctrl-C ends it)")
+        if made is not None:
+            click.echo(f"the token of this run, for those who may spend: {made}")
     later("serve")(settings, host, port)

@@ -39,7 +39,7 @@ __all__ = ["dpsgd"]
 )
 @delta_option()
 @click.option("--compare", "comparing", is_flag=True, help="Add the table of all frameworks.")
-@click.option("--brief", is_flag=True, help="Print only the answer, without its interpretation.")
+@click.option("--brief", is_flag=True, help="Only the answer, in at most three lines.")
 @click.option("--budget", type=float, help="Exit with 1 if epsilon is above this.")
 @json_option
 def dpsgd(

@@ -32,12 +32,12 @@ def picture(verdict: Verdict) -> str:
     x, y = place(min(epsilon, most), delta)
     parts = [
         f'<svg role="img" viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" width="{_WIDTH:.0f}" '
-        'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="11">',
+        'xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="11" fill="currentColor">',
         "<title>delta against epsilon: the certified curve and the claimed point</title>",
         *_axes(lowest, highest, most, place(0.0, 10.0**highest)[1]),
-        f'<polyline fill="none" stroke="{_INK}" stroke-width="2" points="{line}"/>',
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{_CLAIM}"/>',
-        f'<text x="{min(x + 8, _WIDTH - 60):.1f}" y="{max(y - 6, 14):.1f}" fill="{_CLAIM}">claimed</text>',
+        f'<polyline class="tone-0" fill="none" stroke="{_INK}" stroke-width="2" points="{line}"/>',
+        f'<circle class="tone-1" cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{_CLAIM}"/>',
+        f'<text x="{min(x + 8, _WIDTH - 60):.1f}" y="{min(y + 16, _HEIGHT - _BOTTOM - 4):.1f}">claimed</text>',
         "</svg>",
     ]
     return "".join(parts)

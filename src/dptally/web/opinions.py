@@ -38,7 +38,7 @@ def _one(verdict: Verdict) -> dict[str, Any]:
     return {
         "status": verdict.status,
         "word": STATUSES[verdict.status],
-        "headline": verdict.headline,
+        "claimed": f"epsilon {verdict.claimed.epsilon:g} at delta {verdict.claimed.delta:g}",
         "picture": picture(verdict),
         "sections": [(name, lines) for name, lines in sections if lines],
         "document": page.to_dict(),
