@@ -14,11 +14,16 @@ from dptally.release.histogram import mode as mode
 from dptally.release.loaders import inspect_loader as inspect_loader
 from dptally.release.propose import mode_of_bits as mode_of_bits
 from dptally.release.propose import propose_test_release as propose_test_release
+from dptally.release.quantile import quantile as quantile
 from dptally.release.rectify import clip_and_rectify as clip_and_rectify
 from dptally.release.released import Released as Released
 from dptally.release.response import estimate_counts as estimate_counts
 from dptally.release.response import randomized_response as randomized_response
 from dptally.release.sampling import PoissonSample as PoissonSample
 from dptally.release.sampling import poisson_sample as poisson_sample
+from dptally.release.selection import choose as choose
+from dptally.release.selection import top_k as top_k
+from dptally.release.threshold import ThresholdStream as ThresholdStream
+from dptally.release.threshold import above_threshold as above_threshold
 from dptally.release.total import bounded_sum as bounded_sum
 from dptally.release.total import mean as mean
