@@ -71,7 +71,7 @@ def suite() -> tuple[Case, ...]:
     >>> len({case.name for case in suite()}) == len(suite())
     True
     """
-    return (*_samplers(), *_scalars(), *_means(), *_bins(), *_choices(), *_others())
+    return (*_samplers(), *_scalars(), *_means(), *_bins(), *_choices(), *_selections(), *_others())
 
 
 def _samplers() -> tuple[Case, ...]:
@@ -264,6 +264,80 @@ def _mode_of_two(scale: float) -> float:
     a = math.exp(-1 / scale)
     weight = [a**d * (d + (1 + a * a) / (1 - a * a)) for d in range(200)]
     return math.log(math.fsum(weight) / math.fsum(weight[2:]))
+
+
+# The exponential mechanism between two candidates that a neighbour moves in opposite directions, from a tie: one of
+# them loses with probability 1 / (1 + e^3) instead of 1/2, which meets the claim at this delta: many draws see it.
+_RANGE = 3.0
+_TIE = 0.5 - math.exp(2 * math.log(0.5 * (1 + math.exp(_RANGE))) - _RANGE) / (1 + math.exp(_RANGE))
+_ODDS = 5.0  # log odds of 5/2 that become -5/2: what a few runs can see
+
+
+def _selections() -> tuple[Case, ...]:
+    """Selection. Permute-and-flip from a tie meets its claim at delta 0. The exponential mechanism comes near it with
+    rare choices only, several peels and a stream above a threshold with long ones: what is attained is stated.
+    """
+    tie, moved, flip = [0, 0], [-1, 1], mechanisms.PermuteAndFlip(_RANGE)
+    once, range_ = noise.exponential_choice, mechanisms.ExponentialMechanism(_RANGE)
+    two: dict[str, Any] = {"candidates": (0, 1), "epsilon": _ODDS}
+    few: dict[str, Any] = {"samples": 14_000, "attainable": _ODDS / 2}
+    return (
+        Case("noise.permute_and_flip", lambda x: noise.permute_and_flip(x, 3), tie, moved, flip, _RUNS),
+        Case("noise.exponential_choice", lambda x, n: once(x, 3, size=n), tie, moved, range_, _MANY, True, _TIE),
+        _release("choose, flip", _flipped, tie, moved, samples=_MORE),
+        _release("choose, one way", _one_way, [0.5, 0], [0.5, 1], **few),
+        _release("choose", lambda x: release.choose(x, **two), [0.5, -0.5], [-0.5, 0.5], **few),
+        _release("quantile", _middle, [-1.0, 0.5, 0.5], [2.0, 0.5, 0.5], **few),
+        _release(
+            "above_threshold",
+            lambda x: release.above_threshold(x, threshold=1, epsilon1=1.0, epsilon2=3.0),
+            [0, 1],
+            [1, 0],
+            attainable=_second_of_two(1.0, 3.0),
+        ),
+        _release(
+            "top_k",
+            lambda x: release.top_k(x, candidates=(0, 1, 2), k=2, epsilon=2.0),
+            [0, 0, 0],
+            [-1, -1, 1],
+            attainable=_last_of_three(2.0),
+        ),
+    )
+
+
+def _flipped(scores: list[int]) -> release.Released:
+    return release.choose(scores, candidates=(0, 1), epsilon=_RANGE, method="permute_and_flip")
+
+
+def _one_way(scores: list[float]) -> release.Released:
+    return release.choose(scores, candidates=(0, 1), epsilon=2 * _ODDS, monotone=True)
+
+
+def _middle(data: list[float]) -> release.Released:
+    return release.quantile(data, q=0.5, candidates=(0, 1), epsilon=_ODDS, adjacency=REPLACE)
+
+
+def _last_of_three(epsilon: float) -> float:
+    """The exact epsilon of the third of three equal candidates staying out of the best two, when it gains 1 and the
+    others lose 1: 1/3 against the two orders of the others.
+    """
+    low, high = math.exp(-0.5 * epsilon), math.exp(0.5 * epsilon)
+    return math.log((1 / 3) / (2 * low / (2 * low + high) * low / (low + high)))
+
+
+def _second_of_two(epsilon1: float, epsilon2: float) -> float:
+    """The exact epsilon of "no, yes" to the answers 0, 1 and 1, 0 at the threshold 1: a sum over its noise."""
+    a, b = math.exp(-epsilon1), math.exp(-0.5 * epsilon2)
+
+    def above(gap: int) -> float:
+        """P(Z >= gap) of the query's noise."""
+        return b**gap / (1 + b) if gap > 0 else 1 - b ** (1 - gap) / (1 + b)
+
+    def no_yes(first: int, second: int) -> float:
+        levels = range(-80, 81)
+        return math.fsum(a ** abs(z) * (1 - above(1 + z - first)) * above(1 + z - second) for z in levels)
+
+    return math.log(no_yes(0, 1) / no_yes(1, 0))
 
 
 def _others() -> tuple[Case, ...]:

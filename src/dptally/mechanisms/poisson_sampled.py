@@ -103,6 +103,13 @@ class PoissonSampled(Mechanism):
     def laws(self) -> tuple[Law, ...]:
         return _laws(self._innermost(), self.exact_rate, self.adjacency) if self.rate > 0 else ()
 
+    def laws_below(self) -> tuple[Law, ...] | None:
+        """Nothing is known from below on a sample where the laws of the mechanism inside only bound it."""
+        return () if any(part.laws_below() is not None for part, _ in self.mechanism.parts) else None
+
+    def why_wide(self) -> str:
+        return "on a sample: an upper bound only"
+
     @property
     def exact_rate(self) -> Fraction:
         """A record that must pass several coins passes with the product of their rates."""

@@ -10,3 +10,5 @@ from dptally.noise.samplers import bernoulli_exp as bernoulli_exp
 from dptally.noise.samplers import discrete_gaussian as discrete_gaussian
 from dptally.noise.samplers import discrete_laplace as discrete_laplace
 from dptally.noise.samplers import uniform_below as uniform_below
+from dptally.noise.selection import exponential_choice as exponential_choice
+from dptally.noise.selection import permute_and_flip as permute_and_flip

@@ -140,15 +140,15 @@ def _bits(name: str, array: Vector) -> tuple[NDArray[np.bool_], NDArray[np.bool_
     return array == 1, array == 0
 
 
-def declared(categories: Sequence[Hashable], least: int) -> None:
+def declared(categories: Sequence[Hashable], least: int, name: str = "categories") -> None:
     """Categories are a sequence of distinct values that can be hashed."""
     required = f"distinct, and at least {('one', 'two')[least - 1]}"
     try:
         enough = len(categories) >= least and len(set(categories)) == len(categories)
     except TypeError:
-        raise InvalidType("categories", "a sequence of values that can be hashed", type(categories).__name__) from None
+        raise InvalidType(name, "a sequence of values that can be hashed", type(categories).__name__) from None
     if not enough:
-        raise InvalidArgument("categories", required, categories)
+        raise InvalidArgument(name, required, categories)
 
 
 def place_of_missing(categories: Sequence[Hashable], missing: Any) -> int:

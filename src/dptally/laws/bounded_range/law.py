@@ -53,7 +53,8 @@ class BoundedRangeLaw(Law):
     collapses: ClassVar[bool] = True
     theorem: ClassVar[str] = (
         "Dong, Durfee, Rogers 2020, Optimal differential privacy composition for exponential mechanisms "
-        "(the recursion; docs/selection.md); McSherry, Talwar 2007 (the exponential mechanism)"
+        "(the recursion; docs/selection.md); McSherry, Talwar 2007 (the exponential mechanism); Cesar, Rogers 2021 "
+        "(eps^2/8-zCDP: Renyi divergences, and uses too many for the recursion)"
     )
 
     @classmethod
@@ -78,6 +79,10 @@ class BoundedRangeLaw(Law):
 
     def divergences(self) -> Law:
         return BoundedRangeMoments(self.uses)
+
+    @property
+    def attained_once(self) -> bool:
+        return True
 
     def reverse(self) -> BoundedRangeLaw:
         return self

@@ -67,6 +67,9 @@ def _bounded(
     from dptally.laws.sampled.allocation.bounded import BoundedAllocationLaw
 
     law, reverse = laws[0], laws[-1]
+    bound_only = any(part.laws_below() is not None for part, _ in step.mechanism.parts)
+    if bound_only or law.attained_once or law.optimistic() is not law:  # selection: no pair is attained step by step
+        raise refused(sampler, step, adjacency, f"{_KNOWN}, and not for selection")
     bounded = math.isfinite(law.supremum) and math.isfinite(law.infimum) and law.supremum <= _STEEPEST
     if not bounded or law.infinity_mass or reverse.infinity_mass or len(blocks) > 1 or blocks[0][1] > 1:
         raise refused(sampler, step, adjacency, _KNOWN)
