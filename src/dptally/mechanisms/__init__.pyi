@@ -5,6 +5,7 @@ from dptally.law.adjacency import REPLACE as REPLACE
 from dptally.law.adjacency import Adjacency as Adjacency
 from dptally.mechanisms.alpha_dp import AlphaDP as AlphaDP
 from dptally.mechanisms.approx_dp import ApproxDP as ApproxDP
+from dptally.mechanisms.best_of import BestOf as BestOf
 from dptally.mechanisms.composed import Composed as Composed
 from dptally.mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
 from dptally.mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
@@ -29,6 +30,8 @@ from dptally.mechanisms.sampling.random_allocation import RandomAllocation as Ra
 from dptally.mechanisms.sampling.sampled import Sampled as Sampled
 from dptally.mechanisms.sampling.shuffled_batches import ShuffledBatches as ShuffledBatches
 from dptally.mechanisms.sampling.truncated_poisson import TruncatedPoisson as TruncatedPoisson
+from dptally.mechanisms.shuffle_model import ShuffleModel as ShuffleModel
 from dptally.mechanisms.training_runs import dpsgd as dpsgd
 from dptally.mechanisms.training_runs import training as training
+from dptally.mechanisms.unary_encoding import UnaryEncoding as UnaryEncoding
 from dptally.mechanisms.zcdp import ZCDP as ZCDP

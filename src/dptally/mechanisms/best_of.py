@@ -206,7 +206,9 @@ def _attained(inner: tuple[Composition, ...], runs: Runs) -> tuple[AtomicLaw, ..
     chosen = []
     for direction in range(len(inner)):
         about = known.edges, known.step, *known.around(direction)
-        laws = [law for law in (attained_law(*about, runs), attained_law(*about, runs, ranked=False)) if law is not None]
+        laws = [
+            law for law in (attained_law(*about, runs), attained_law(*about, runs, ranked=False)) if law is not None
+        ]
         if not laws:
             return ()
         chosen.append(max(laws, key=_revealed))

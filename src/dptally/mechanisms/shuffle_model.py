@@ -84,10 +84,14 @@ class ShuffleModel(Mechanism):
 
     def assumptions(self) -> tuple[Assumption, ...]:
         texts = (
-            Assumption("adjacency", "adjacency in the shuffle model: one of the {} users has another value",
-                       (str(self.users),)),
-            Assumption("other", "shuffling: every user sends one report, randomised by itself, and nobody learns the "
-                                "order or the sender of the reports"),
+            Assumption(
+                "adjacency", "adjacency in the shuffle model: one of the {} users has another value", (str(self.users),)
+            ),
+            Assumption(
+                "other",
+                "shuffling: every user sends one report, randomised by itself, and nobody learns the "
+                "order or the sender of the reports",
+            ),
         )
         return joined((*self.local.assumptions(), *texts))
 

@@ -116,5 +116,20 @@ TABLE: dict[str, Row] = {
         (),
         "training(noise_multiplier, sampler, steps, epochs, dataset_size, batch_size, adjacency=add_remove, per_user=1)",
     ),
+    "BestOf": Row("dptally.mechanisms.best_of", "best_of", "best_of", (), "best_of(plan, mean, law=tnb, shape)"),
+    "UnaryEncoding": Row(
+        "dptally.mechanisms.unary_encoding",
+        "unary_encoding",
+        "unary_encoding",
+        ("rappor",),
+        "unary_encoding(p, q, categories)",
+    ),
+    "ShuffleModel": Row(
+        "dptally.mechanisms.shuffle_model",
+        "shuffle_model",
+        "shuffle_model",
+        ("shuffled",),
+        "shuffle_model(local, users)",
+    ),
     "Composed": Row("dptally.mechanisms.composed", "composed", None, (), ""),
 }

@@ -20,5 +20,8 @@ from dptally.release.response import estimate_counts as estimate_counts
 from dptally.release.response import randomized_response as randomized_response
 from dptally.release.sampling import PoissonSample as PoissonSample
 from dptally.release.sampling import poisson_sample as poisson_sample
+from dptally.release.search import Searched as Searched
+from dptally.release.search import draw_runs as draw_runs
+from dptally.release.search import search as search
 from dptally.release.total import bounded_sum as bounded_sum
 from dptally.release.total import mean as mean

@@ -65,17 +65,14 @@ class Blanket:
         """Bounds of log H at one eps."""
         x, y, chance = self.columns()
         a = math.exp(epsilon)
-        sums = FewValues(
-            x - a * y, 4 * EPS * (x + (2.0 + abs(epsilon)) * a * y), self.gamma * chance, self.rest, users
-        )
+        sums = FewValues(x - a * y, 4 * EPS * (x + (2.0 + abs(epsilon)) * a * y), self.gamma * chance, self.rest, users)
         found = log_positive_part(sums)
         scale = math.log(self.gamma) + math.log(users)
         slack = 8 * EPS * (1.0 + abs(scale))
         return LogBounds(found.lower - scale - slack, min(found.upper - scale + slack, 0.0))
 
-
     def log_chernoff(self, epsilon: Floats, users: int) -> Floats:
-        """Upper bounds of log H at many eps > 0: (s)+ <= e^{ts} / (et) at about the best t; -inf from the largest loss on.
+        """Upper bounds of log H at many eps > 0: (s)+ <= e^{ts} / (et) at about the best t; -inf from the largest loss.
 
         log M and the rest are within n (64 ulps + 8 t |X| ulps).
         """
@@ -138,8 +135,8 @@ def clones(epsilon: float) -> Blanket:
 def unary_blanket(p: Fraction, q: Fraction, categories: int) -> Blanket:
     """One bit for each category, 1 with probability p where it is the true one, q elsewhere; p > q.
 
-    With B the law of independent bits of probability q, R_x = B r_{y_x}, r_1 = p/q, r_0 = (1-p)/(1-q) < r_1: the least is
-    r_0 B, and r_1 B where all bits are 1.
+    With B the law of independent bits of probability q, R_x = B r_{y_x}, r_1 = p/q, r_0 = (1-p)/(1-q) < r_1: the least
+    is r_0 B, and r_1 B where all bits are 1.
     """
     one, zero = p / q, (1 - p) / (1 - q)
     full = q**categories
@@ -152,7 +149,7 @@ def unary_blanket(p: Fraction, q: Fraction, categories: int) -> Blanket:
     return Blanket.of([*kinds, (gamma, gamma, full * one / gamma)], gamma)
 
 
-# -- data sets that attain something: everybody else has the same value v -----------------------------------------------
+# -- data sets that attain something: everybody else has the same value v ----------------------------------------------
 
 
 def homogeneous_response(p: Fraction, categories: int, third: bool) -> Blanket:

@@ -142,7 +142,7 @@ def _upper_table(law: ShuffledLaw) -> AtomicLaw:
 @lru_cache(maxsize=64)
 def _lower_table(law: ShuffledLaw) -> AtomicLaw:
     reach = _depth_reached(law, _DEPTH)
-    edges, step = reach * (np.arange(_EDGES) + 0.25) / _EDGES, 5e-3 * reach / _EDGES
+    edges, step = reach * (np.arange(_EDGES) + 0.25) / _EDGES, 2e-2 * reach / _EDGES
     asked = [
         [law.blanket.log_profile(at, law.users) for at in row.tolist()] for row in (edges - step, edges, edges + step)
     ]
