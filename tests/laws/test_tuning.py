@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from tests.depth import thinned
 
 import dptally as dp
 from dptally.laws.guaranteed import staircase
 from dptally.laws.tuning.law import log_ratio, tuned_table
 from dptally.laws.tuning.runs import NegativeBinomialRuns, PoissonRuns, Runs
-from tests.depth import thinned
 
 SHAPES = (-0.5, 0.0, 0.5, 1.0, 2.0)
 EPSILONS = np.linspace(0.0, 4.0, 25)

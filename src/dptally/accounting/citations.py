@@ -405,6 +405,46 @@ SOURCES: tuple[Source, ...] = (
         "Inequalities for Distributions with Given Marginals",
         "The Annals of Probability 8(4)",
     ),
+    Source(
+        "Papernot, Steinke 2022",
+        "Nicolas Papernot and Thomas Steinke",
+        2022,
+        "Hyperparameter Tuning with Renyi Differential Privacy",
+        "International Conference on Learning Representations (ICLR)",
+        "2110.03620",
+    ),
+    Source(
+        "Koskela, Redberg, Wang 2024",
+        "Antti Koskela and Rachel Redberg and Yu-Xiang Wang",
+        2024,
+        "Privacy Profiles for Private Selection",
+        "International Conference on Machine Learning (ICML)",
+        "2402.06701",
+    ),
+    Source(
+        "Balle, Bell, Gascon, Nissim 2019",
+        "Borja Balle and James Bell and Adria Gascon and Kobbi Nissim",
+        2019,
+        "The Privacy Blanket of the Shuffle Model",
+        "Advances in Cryptology (CRYPTO), Springer",
+        "1903.02837",
+    ),
+    Source(
+        "Feldman, McMillan, Talwar 2021",
+        "Vitaly Feldman and Audra McMillan and Kunal Talwar",
+        2021,
+        "Hiding Among the Clones: A Simple and Nearly Optimal Analysis of Privacy Amplification by Shuffling",
+        "IEEE Symposium on Foundations of Computer Science (FOCS)",
+        "2012.12803",
+    ),
+    Source(
+        "Erlingsson, Pihur, Korolova 2014",
+        "Ulfar Erlingsson and Vasyl Pihur and Aleksandra Korolova",
+        2014,
+        "RAPPOR: Randomized Aggregatable Privacy-Preserving Ordinal Response",
+        "ACM Conference on Computer and Communications Security (CCS)",
+        "1407.6981",
+    ),
 )
 
 _TAG = re.compile(r"(?:[A-Z][A-Za-z]+(?:, | and | et al\. | )?)+(?:19|20)\d\d")

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from dptally.numerics.decimals import LARGEST, exact, expm1, log1p, sixty_digits
 
-__all__ = ["Envelope", "Geometric", "Guarantee", "Outcome", "Outcomes", "Pair", "Response", "Stated"]
+__all__ = ["Envelope", "Geometric", "Guarantee", "Outcome", "Outcomes", "Pair", "Response", "Stated", "TwoBits"]
 
 Knots = tuple[tuple[float, float], ...]
 
@@ -121,6 +121,25 @@ class Response:
                 rest = exact(lie * (self.categories - 2))
                 rows.insert(1, Outcome(rest, rest, Decimal(0)))
         return Outcomes(tuple(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class TwoBits:
+    """Two independent bits of which one is 1 with probability p and the other with q < p; they change places."""
+
+    p: Fraction
+    q: Fraction
+
+    @property
+    def size(self) -> int:
+        return 3
+
+    def outcomes(self) -> Outcomes | None:
+        likely, unlikely = self.p * (1 - self.q), self.q * (1 - self.p)
+        same = 1 - likely - unlikely
+        with sixty_digits():
+            top = Outcome(exact(likely), exact(unlikely), exact((likely - unlikely) / unlikely))
+            return Outcomes((top.mirrored(), Outcome(exact(same), exact(same), Decimal(0)), top))
 
 
 @dataclass(frozen=True, slots=True)

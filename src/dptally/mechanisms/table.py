@@ -182,6 +182,20 @@ TABLE: dict[str, Row] = {
     "BinaryTree": Row(
         "dptally.mechanisms.matrices.binary_tree", "binary_tree", "binary_tree", (), "binary_tree(steps)"
     ),
+    "UnaryEncoding": Row(
+        "dptally.mechanisms.unary_encoding",
+        "unary_encoding",
+        "unary_encoding",
+        ("rappor",),
+        "unary_encoding(p, q, categories)",
+    ),
+    "ShuffleModel": Row(
+        "dptally.mechanisms.shuffle_model",
+        "shuffle_model",
+        "shuffle_model",
+        ("shuffled",),
+        "shuffle_model(local, users)",
+    ),
     "Composed": Row("dptally.mechanisms.composed", "composed", None, (), ""),
     "Menu": Row("dptally.mechanisms.menu", "menu", "menu", (), "menu(items, uses)"),
 }

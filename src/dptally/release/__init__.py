@@ -22,6 +22,9 @@ from dptally.release.response import estimate_counts as estimate_counts
 from dptally.release.response import randomized_response as randomized_response
 from dptally.release.sampling import PoissonSample as PoissonSample
 from dptally.release.sampling import poisson_sample as poisson_sample
+from dptally.release.search import Searched as Searched
+from dptally.release.search import draw_runs as draw_runs
+from dptally.release.search import search as search
 from dptally.release.selection import choose as choose
 from dptally.release.selection import top_k as top_k
 from dptally.release.stable import stable_mean as stable_mean

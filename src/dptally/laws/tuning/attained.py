@@ -25,7 +25,7 @@ __all__ = ["attained_law"]
 def attained_law(
     edges: Floats, step: float, lower: Floats, upper: Floats, runs: Runs, *, ranked: bool = True
 ) -> AtomicLaw | None:
-    """``lower``, ``upper``: bounds of delta at edges - step, edges, edges + step (three rows); None if nothing is known.
+    """``lower``, ``upper``: bounds of delta at edges - step, edges, edges + step (three rows); None: nothing is known.
 
     The edges increase from above ``step``. The result is a measure below P with a density above that of P over Q.
     ``ranked=False``: all runs tie, and the winner is a run like any other, if there is one.

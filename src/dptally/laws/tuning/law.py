@@ -1,6 +1,6 @@
 r"""What the best of K runs reveals, from the profile of one run.
 
-With c = ``log_ratio`` of one run's guarantee, the winner's pair (A, A') has, for every real eps and L the loss of a run,
+With c = ``log_ratio`` of one run's guarantee, the winner's pair (A, A') has, for every real eps, L the loss of a run,
 
     A(S) - e^eps A'(S) <= int f'(F_P) (p - e^{eps - c} q)+ <= E[ f'(U) (1 - e^{eps - c - L})+ ],   L = F_L^-1(U)
 

@@ -1,0 +1,1 @@
+"""The shuffle model: local randomisers whose reports lose their order."""
