@@ -144,7 +144,7 @@ def test_losses_of_every_size_are_answered() -> None:
     assert dp.Menu([dp.PureDP(1e-300)], 2).epsilon(0.0) == pytest.approx(2e-300, rel=1e-12)
     assert dp.Menu([dp.Gaussian(1e-3)], 3).epsilon(1e-6) >= (3 * dp.Gaussian(1e-3)).epsilon_interval(1e-6).lower
     assert dp.Menu([dp.ApproxDP(0.0, 1.0)], 2).epsilon(0.5) == math.inf
-    with pytest.raises(dp.Unanswerable, match="1e[+]16"):
+    with pytest.raises(dp.Unanswerable, match=r"1e[+]16"):
         dp.Menu([dp.Gaussian(1e-40)], 2).epsilon(1e-6)
 
 
