@@ -33,6 +33,10 @@ class Contest:
     def size(self) -> int:
         return 2
 
+    def turned(self) -> Contest:
+        """The same in both directions."""
+        return self
+
     def outcomes(self) -> Outcomes | None:
         if self.reach > LARGEST:
             return None

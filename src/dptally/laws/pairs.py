@@ -134,6 +134,10 @@ class TwoBits:
     def size(self) -> int:
         return 3
 
+    def turned(self) -> TwoBits:
+        """The same in both directions."""
+        return self
+
     def outcomes(self) -> Outcomes | None:
         likely, unlikely = self.p * (1 - self.q), self.q * (1 - self.p)
         same = 1 - likely - unlikely
