@@ -5,7 +5,7 @@
     python benchmarks/soak_exact.py --resume                   # continue a run that was stopped
     python benchmarks/soak_exact.py --seed 7 --plan 123        # one plan again
 
-Plan i of a run depends on (seed, i) alone and is asked up to 48 questions, fewer where five answers took a lattice or a
+Plan i of a run depends on (seed, i) alone and is asked up to 64 questions, fewer where three answers took a lattice or a
 list of outcomes: deltas and epsilons at random, at atoms, next to them, at 0, at 1, next to the mass at infinity
 (tests/exact). One plan in four is asked in arrays too, and held against the cheap bounds that the library has anyway:
 optimal composition, basic composition and Renyi must not lie below a lower end. State, with the number of answers by
@@ -32,7 +32,7 @@ STATE = Path(__file__).resolve().parent.parent / "build"
 ROUND = 50  # plans between two notes of the state
 
 
-MOST, HEAVY, TOGETHER = 48, 5, 4  # questions of one plan, those of them that cost most, those of each kind in arrays
+MOST, HEAVY, TOGETHER = 64, 3, 4  # questions of one plan, those of them that cost most, those of each kind in arrays
 #: routes whose answers cost milliseconds
 LIGHT = ("closed form", "binomial sum", "the largest", "the mass", "epsilon is", "no delta", "delta exceeds", "basic")
 
