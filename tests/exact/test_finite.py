@@ -5,6 +5,7 @@ The same questions every time; ``benchmarks/soak_exact.py`` asks others, 100,000
 
 from __future__ import annotations
 
+import math
 import os
 import random
 from collections import Counter
@@ -17,7 +18,21 @@ import dptally as dp
 from exact import pairs, questions
 from exact.pairs import exact
 from exact.plans import Profile
-from exact.questions import QUESTIONS, Draw, Plan, Step, ask, ask_delta, ask_epsilon, contradictions, make_plan, plan_of
+from exact.questions import (
+    QUESTIONS,
+    Draw,
+    Plan,
+    Step,
+    ask,
+    ask_delta,
+    ask_epsilon,
+    ask_together,
+    contradictions,
+    judge_delta,
+    judge_epsilon,
+    make_plan,
+    plan_of,
+)
 
 SOAK = bool(os.environ.get("DPTALLY_SOAK"))
 PLANS = 600 if SOAK else 40
@@ -34,6 +49,7 @@ def test_every_interval_contains_the_exact_truth(seed: int) -> None:
             assert not verdict.fault, f"{verdict.fault}: {verdict.question} = {verdict.answer}"
             asked["narrow" if verdict.width < 1e-6 else "wide"] += 1
         if index % 4 == 0:
+            assert not [verdict for verdict in ask_together(draw, plan, 3) if verdict.fault]
             assert not contradictions(draw, plan)
     assert asked["narrow"] > 0.7 * asked.total(), asked  # a wide interval refutes nothing
 
@@ -53,6 +69,29 @@ def test_a_moved_end_is_refuted() -> None:
         assert "below" in ask_delta(Plan(plan.parts, down.of(plan), plan.directions), epsilon).fault
         found += 1
     assert found >= 4
+
+
+def test_a_moved_end_of_every_route_and_exit_is_refuted() -> None:
+    """By what answered: the lower end moved up and the upper end moved down, each refuted at least once."""
+    raised, lowered = set(), set()
+    for index in range(25):
+        draw = Draw(f"moved/{index}")
+        plan = make_plan(draw, 150)
+        for _ in range(12):
+            if draw.random() < 0.5:
+                at, judge, question = questions.a_delta(draw, plan), judge_epsilon, plan.plan.epsilon_interval
+            else:
+                at, judge, question = questions.an_epsilon(draw, plan), judge_delta, plan.plan.delta_interval
+            box = question(at)
+            step = max(1e-6 * min(box.upper, 1e300), 1e-9)
+            if box.lower < math.inf and judge(plan, at, dp.Interval(box.lower + step, box.upper + step)).fault:
+                raised.add(box.method)
+            down = 1e300 if box.upper == math.inf else box.upper - step
+            if down >= 0 and judge(plan, at, dp.Interval(0.0, down)).fault:
+                lowered.add(box.method)
+    sharp = {"closed form", "binomial sum", "sum over all outcomes", "the largest possible loss"}
+    assert raised >= sharp | {"epsilon is the largest possible loss", "no delta exceeds one"}
+    assert lowered >= sharp | {"the mass at infinity exceeds delta", "epsilon is the largest possible loss"}
 
 
 class _Moved:
