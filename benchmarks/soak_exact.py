@@ -5,10 +5,11 @@
     python benchmarks/soak_exact.py --resume                   # continue a run that was stopped
     python benchmarks/soak_exact.py --seed 7 --plan 123        # one plan again
 
-Plan i of a run depends on (seed, i) alone and is asked 16 questions: deltas and epsilons at random, at atoms, next to
-them, at 0, at 1, next to the mass at infinity (tests/exact). One plan in four is also held against the cheap bounds
-that the library has anyway: optimal composition, basic composition and Renyi must not lie below a lower end. State is
-kept in build/soak-exact-<seed>.json.
+Plan i of a run depends on (seed, i) alone and is asked up to 64 questions, fewer where three answers took a lattice
+or a long list of outcomes: deltas and epsilons at random, at atoms, next to them, at 0, at 1, next to the mass at infinity
+(tests/exact). One plan in four is asked in arrays too, and held against the cheap bounds that the library has anyway:
+optimal composition, basic composition and Renyi must not lie below a lower end. State, with the number of answers by
+route, is kept in build/soak-exact-<seed>.json.
 """
 
 from __future__ import annotations
@@ -20,33 +21,42 @@ import random
 import sys
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from exact.questions import QUESTIONS, ask, contradictions, make_plan
+from exact.questions import Verdict, ask, ask_together, contradictions, make_plan
 
 STATE = Path(__file__).resolve().parent.parent / "build"
+ROUND = 50  # plans between two notes of the state
 
 
-def one_plan(job: tuple[int, int]) -> tuple[int, int, list[str], float]:
-    """(plan, questions asked, faults, seconds); a crash or a bare warning is a fault."""
+MOST, HEAVY, TOGETHER = 64, 3, 4  # questions of one plan, those of them that cost most, those of each kind in arrays
+SIZES, SMALL = (40, 40, 40, 300, 6000), 40  # outcomes of a plan; lists of so few cost little
+#: routes whose answers cost milliseconds
+LIGHT = ("closed form", "binomial sum", "the largest", "the mass", "epsilon is", "no delta", "delta exceeds", "basic")
+
+
+def one_plan(job: tuple[int, int]) -> tuple[int, Counter[str], list[str], float]:
+    """(plan, answers by route, faults, seconds); a crash or a bare warning is a fault."""
     seed, index = job
     draw = random.Random(f"{seed}/{index}")
-    start, faults, asked = time.process_time(), [], 0
+    start, faults, verdicts = time.process_time(), [], list[Verdict]()
     warnings.simplefilter("error")
-    plan = make_plan(draw)
+    most = draw.choice(SIZES)
+    plan, light = make_plan(draw, most), (*LIGHT, "sum over") if most <= SMALL else LIGHT
     try:
-        for _ in range(QUESTIONS):
-            verdict = ask(draw, plan)
-            asked += 1
-            if verdict.fault:
-                faults.append(f"{verdict.fault}: {verdict.question} = {verdict.answer}")
+        while len(verdicts) < MOST and sum(not v.method.startswith(light) for v in verdicts) < HEAVY:
+            verdicts.append(ask(draw, plan))
         if index % 4 == 0:
+            verdicts += ask_together(draw, plan, TOGETHER)
             faults += contradictions(draw, plan)
     except (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, AssertionError, Warning) as error:
         faults.append(f"CRASHED {type(error).__name__}: {error}: {plan.text}")
-    return index, asked, faults, time.process_time() - start
+    faults += [f"{v.fault}: {v.question} = {v.answer}" for v in verdicts if v.fault]
+    routes = Counter(v.method.split(" (")[0] for v in verdicts)
+    return index, routes, faults, time.process_time() - start
 
 
 def main() -> None:
@@ -61,23 +71,22 @@ def main() -> None:
         print(*one_plan((chosen.seed, chosen.plan))[2], sep="\n")
         return
     path = STATE / f"soak-exact-{chosen.seed}.json"
-    state = {"done": 0, "questions": 0, "faults": [], "slowest": [0.0, -1]}
+    state = {"done": 0, "questions": 0, "routes": {}, "faults": [], "slowest": [0.0, -1]}
     if chosen.resume and path.exists():
         state = json.loads(path.read_text())
     STATE.mkdir(exist_ok=True)
-    last = -(-chosen.questions // QUESTIONS)
-    jobs = ((chosen.seed, index) for index in range(state["done"], last))
     with multiprocessing.Pool(chosen.jobs) as pool:
-        for index, asked, faults, seconds in pool.imap(one_plan, jobs, chunksize=4):
-            state["done"], state["questions"] = index + 1, state["questions"] + asked
-            state["slowest"] = max(state["slowest"], [seconds, index])
-            for fault in faults:
-                state["faults"].append(f"plan {index}: {fault}")
-                print(state["faults"][-1], flush=True)
-            if index % 50 == 49:
-                path.write_text(json.dumps(state, indent=1))
-                print(f"{state['questions']} questions, {len(state['faults'])} faults", flush=True)
-    path.write_text(json.dumps(state, indent=1))
+        while state["questions"] < chosen.questions:
+            jobs = [(chosen.seed, index) for index in range(state["done"], state["done"] + ROUND)]
+            for index, routes, faults, seconds in pool.imap(one_plan, jobs, chunksize=2):
+                state["done"], state["questions"] = index + 1, state["questions"] + routes.total()
+                state["routes"] = dict(Counter(state["routes"]) + routes)
+                state["slowest"] = max(state["slowest"], [seconds, index])
+                for fault in faults:
+                    state["faults"].append(f"plan {index}: {fault}")
+                    print(state["faults"][-1], flush=True)
+            path.write_text(json.dumps(state, indent=1))
+            print(f"{state['questions']} questions, {len(state['faults'])} faults", flush=True)
     print(f"seed {chosen.seed}: {state['done']} plans, {state['questions']} questions, {len(state['faults'])} faults")
     sys.exit(1 if state["faults"] else 0)
 

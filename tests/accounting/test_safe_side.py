@@ -15,6 +15,7 @@ from mpmath import exp, expm1, log, mp, mpf
 
 import dptally as dp
 from dptally.accounting import alpha, concentrated, group, renyi
+from dptally.accounting import gaussian as gaussian_dp
 from dptally.conversions import pure
 
 
@@ -88,6 +89,20 @@ def test_one_order(seed: int) -> None:
         assert (2 * a - 1) / (a - 1) * e <= equal.value
         assert equal.order is not None
         assert mpf(equal.order) <= a * a / (2 * a - 1)
+
+
+def test_order_one_and_small_numbers() -> None:
+    """The logarithm of an alpha divergence that was taken and undone lost its length in ulps; squares underflowed."""
+    random = np.random.default_rng(3)
+    for scale in (1e5, 1e20, 1e139, *(10 ** random.uniform(-2, 30, 60)).tolist()):
+        truth = 1 / (2 * Fraction(scale) ** 2)
+        for plan, number in ((dp.Gaussian(scale), 1), (3 * dp.Gaussian(scale), 3)):
+            assert number * truth <= Fraction(plan.alpha_divergence(1.0)) <= number * truth * (1 + Fraction(1, 10**12))
+        assert mpf(float(alpha.log_divergence(dp.Gaussian(scale), 1.0))) >= log(1 / (2 * mpf(scale) ** 2))
+    assert alpha.divergence(dp.PureDP(0.0), np.array([1.0, 2.0])).tolist() == [0.0, 0.0]
+    for epsilon in (1e-3, 1e-100, 1e-170, 1e-300):
+        one, two = (gaussian_dp.mu(n * dp.PureDP(epsilon)) for n in (1, 2))
+        assert one * math.sqrt(2) * (1 - 1e-12) <= two <= one * math.sqrt(2) * (1 + 1e-12)
 
 
 def test_exact_answers_stay_exact() -> None:

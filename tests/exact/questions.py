@@ -9,6 +9,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 import dptally as dp
 from dptally.accounting import approximate, optimal, renyi
 from exact import pairs
@@ -244,10 +246,10 @@ class Verdict:
     answer: str
     fault: str
     width: float
+    method: str
 
 
-def ask_delta(plan: Plan, epsilon: float) -> Verdict:
-    box = plan.plan.delta_interval(epsilon)
+def judge_delta(plan: Plan, epsilon: float, box: dp.Interval) -> Verdict:
     truth = plan.directions[0].delta(epsilon).max(plan.directions[1].delta(epsilon))
     fault = ""
     if exact(box.lower) > truth:
@@ -259,11 +261,11 @@ def ask_delta(plan: Plan, epsilon: float) -> Verdict:
         f"[{box.lower!r}, {box.upper!r}] {box.method}; truth {float(truth)!r}",
         fault,
         (box.upper - box.lower) / box.upper if box.upper > 0 else 0.0,
+        box.method,
     )
 
 
-def ask_epsilon(plan: Plan, delta: float) -> Verdict:
-    box = plan.plan.epsilon_interval(delta)
+def judge_epsilon(plan: Plan, delta: float, box: dp.Interval) -> Verdict:
     fault = ""
     if any(side.exceeds(box.upper, delta) for side in plan.directions):
         fault = "upper end below the truth"
@@ -271,11 +273,30 @@ def ask_epsilon(plan: Plan, delta: float) -> Verdict:
         fault = "lower end above the truth"
     width = 0.0 if box.lower == box.upper else (box.upper - box.lower) / box.upper if box.upper < math.inf else 1.0
     answer = f"[{box.lower!r}, {box.upper!r}] {box.method}"
-    return Verdict(f"({plan.text}).epsilon_interval({delta!r})", answer, fault, width)
+    return Verdict(f"({plan.text}).epsilon_interval({delta!r})", answer, fault, width, box.method)
+
+
+def ask_delta(plan: Plan, epsilon: float) -> Verdict:
+    return judge_delta(plan, epsilon, plan.plan.delta_interval(epsilon))
+
+
+def ask_epsilon(plan: Plan, delta: float) -> Verdict:
+    return judge_epsilon(plan, delta, plan.plan.epsilon_interval(delta))
 
 
 def ask(draw: Draw, plan: Plan) -> Verdict:
     return ask_delta(plan, an_epsilon(draw, plan)) if draw.random() < 0.5 else ask_epsilon(plan, a_delta(draw, plan))
+
+
+def ask_together(draw: Draw, plan: Plan, number: int) -> list[Verdict]:
+    """The same questions in arrays, which share contours and profiles that one question alone does not."""
+    epsilons, deltas = ([one(draw, plan) for _ in range(number)] for one in (an_epsilon, a_delta))
+    found = plan.plan.delta_interval(np.array(epsilons)), plan.plan.epsilon_interval(np.array(deltas))
+    rows = [[dp.Interval(a, b, "array") for a, b in zip(box.lower, box.upper, strict=True)] for box in found]
+    return [
+        *(judge_delta(plan, e, box) for e, box in zip(epsilons, rows[0], strict=True)),
+        *(judge_epsilon(plan, d, box) for d, box in zip(deltas, rows[1], strict=True)),
+    ]
 
 
 # -- a second line of defence ----------------------------------------------------------------------------------------
@@ -291,12 +312,11 @@ def contradictions(draw: Draw, plan: Plan) -> list[str]:
     if not 0 < delta < 1:
         return []
     box = plan.plan.epsilon_interval(delta)
-    directions = plan.plan.directions()
     faults = []
     for name, bound in (
-        ("optimal composition", lambda: optimal.epsilon(directions, delta)),
-        ("basic composition", lambda: approximate.epsilon(directions, delta, "basic")),
-        ("Renyi", lambda: renyi.epsilon(directions, delta)),
+        ("optimal composition", lambda: optimal.epsilon(plan.plan, delta)),
+        ("basic composition", lambda: approximate.epsilon(plan.plan, delta, "basic")),
+        ("Renyi", lambda: renyi.epsilon(plan.plan, delta)),
     ):
         try:
             value = float(bound())

@@ -52,8 +52,11 @@ def divergence(plan: Asked, orders: Floats) -> Floats:
     Rounded up. inf where the divergence is infinite or the double itself overflows; :func:`log_divergence` tells
     which.
     """
+    orders = np.asarray(orders, dtype=np.float64)
     with np.errstate(over="ignore"):
-        return np.asarray(np.exp(log_divergence(plan, orders)) * (1 + 4 * EPS), dtype=np.float64)
+        found = np.exp(log_divergence(plan, orders)) * (1 + 4 * EPS)
+    # at order one no logarithm is taken and undone: it would lose as many ulps as it is long
+    return np.asarray(np.where(orders == 1, renyi.divergence(plan, np.asarray(1.0)), found), dtype=np.float64)
 
 
 def log_divergence(plan: Asked, orders: Floats) -> Floats:
@@ -69,7 +72,9 @@ def log_divergence(plan: Asked, orders: Floats) -> Floats:
         above = body - parts[0] - parts[1]
         finite = np.where(np.isfinite(body), np.abs(body), 0.0)
         above = above + 8 * EPS * (1 + finite + np.abs(parts[0]) + np.where(t > 0, np.abs(parts[1]), 0.0))
-        return np.where(t > 0, above, np.log(rates) + 2 * EPS)
+        plain = np.log(rates)
+        plain = plain + 2 * EPS * (1 + np.where(np.isfinite(plain), np.abs(plain), 0.0))
+        return np.where(t > 0, above, plain)
 
 
 def _log_expm1(k: Floats) -> Floats:

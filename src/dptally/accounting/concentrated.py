@@ -9,7 +9,7 @@ import numpy as np
 from dptally import checks
 from dptally.accounting import renyi
 from dptally.accounting.answer import Answer
-from dptally.accounting.moments import MOMENT_TRUST, Asked, divergences, infinity_mass
+from dptally.accounting.moments import MOMENT_TRUST, Asked, divergences, infinity_mass, log_moment_upper_or_raise
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition, Law
@@ -241,8 +241,8 @@ def _ratio(composition: Composition, at: Floats) -> Floats:
 
 
 def _moment(composition: Composition, at: Floats) -> Floats:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(composition.log_moment(at), dtype=np.float64)
+    """K, rounded up by what the laws state: a chord of upper bounds lies above that of K, and so above K."""
+    return log_moment_upper_or_raise(composition, at)
 
 
 def _search(composition: Composition) -> float:
@@ -252,8 +252,9 @@ def _search(composition: Composition) -> float:
     if math.isinf(bounded):  # the suprema add up beyond the largest double
         return math.inf
     if math.isinf(unbounded):
-        if np.isinf(_moment(composition, np.array([1.0, 4.0, 16.0, 64.0]))).any():
-            return math.inf
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isinf(np.asarray(composition.log_moment(np.array([1.0, 4.0, 16.0, 64.0])))).any():
+                return math.inf
         raise Unanswerable(
             "the loss is unbounded and no bound of its Renyi divergences at large orders is known, so "
             "the smallest rho cannot be certified; ask epsilon(delta=...) or renyi(order) instead"
@@ -298,6 +299,7 @@ def _reachable(composition: Composition, at: Floats) -> tuple[Floats, Floats]:
         except Unanswerable:  # from here on K(l) <= l sup L is used
             break
     known = np.concatenate(values) if values else np.empty(0)
+    known = known[: np.argmin(np.isfinite(known))] if not np.isfinite(known).all() else known
     return at[: known.size], known
 
 

@@ -52,7 +52,12 @@ def _one_mu(composition: Composition) -> float:
         return 0.0
     if len(composition.parts) == 1 and composition.parts[0][1] == 1:
         return composition.parts[0][0].gaussian_mu()
-    return up(math.sqrt(math.fsum(n * law.gaussian_mu() ** 2 for law, n in composition.parts)), 4)
+    each = [(law.gaussian_mu(), n) for law, n in composition.parts]
+    largest = max(one for one, _ in each)
+    if not 0 < largest < math.inf:
+        return largest
+    # relative to the largest: a square by itself may underflow
+    return up(largest * math.sqrt(math.fsum(n * (one / largest) ** 2 for one, n in each)), 8)
 
 
 def epsilon(plan: Asked, delta: float) -> Answer:

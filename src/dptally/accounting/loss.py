@@ -199,9 +199,10 @@ class Loss:
             return exact
         low, high = self._full(at)
         h = self._step(at, low, high)
-        after, before = self._full(at + h)[1], self._full(at - h)[1]
-        least = low + (low - after) / math.expm1(h) * (1 - 8 * EPS) - 4 * EPS * low
-        most = high + (before - low) / -math.expm1(-h) * (1 + 8 * EPS) + 4 * EPS * high
+        ahead, behind = at + h, at - h  # rounded: the steps are what lies between the doubles that are asked
+        after, before = self._full(ahead)[1], self._full(behind)[1]
+        least = low + (low - after) / math.expm1(ahead - at) * (1 - 8 * EPS) - 4 * EPS * low
+        most = high + (before - low) / -math.expm1(behind - at) * (1 + 8 * EPS) + 4 * EPS * high
         least = min(max(least, low, 0.0), 1.0)
         return least, max(min(most, 1.0), least)
 
@@ -225,11 +226,11 @@ class Loss:
         here = profile(y)
         h = self._step(y, here.lower, here.upper)
         scale = math.exp(-y)
-        least = (here.lower - profile(y + h).upper) / math.expm1(h) * scale * (1 - 8 * EPS)
+        ahead, behind = y + h, max(y - h, 0.0)
+        least = (here.lower - profile(ahead).upper) / math.expm1(ahead - y) * scale * (1 - 8 * EPS)
         least, most = min(max(least, 0.0), 1.0), 1.0
-        back = min(h, y)
-        if y - back < y:
-            most = (profile(y - back).upper - here.lower) / -math.expm1(-back) * scale * (1 + 8 * EPS)
+        if behind < y:
+            most = (profile(behind).upper - here.lower) / -math.expm1(behind - y) * scale * (1 + 8 * EPS)
         return least, max(min(most, 1.0), least)
 
     def _step(self, at: float, low: float, high: float) -> float:
@@ -242,10 +243,10 @@ class Loss:
 
     def _last(self) -> Interval:
         """The largest loss; inf where it is unbounded or may be infinite."""
-        if self.infinite.upper > 0 or math.isinf(self.composition.supremum):
+        top = self.composition.supremum_interval
+        if self.infinite.upper > 0 or math.isinf(top.upper):
             return Interval(math.inf, math.inf, "the largest loss")
-        top = self.composition.supremum
-        return Interval(down(top, 16), top, "the largest loss")
+        return Interval(top.lower, top.upper, "the largest loss")
 
     def _crossing(self, target: float, rising: bool) -> Interval:
         """Where a monotone probability crosses the target: both ends are certified by values of their own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +24,7 @@ __all__ = [
     "divergences",
     "infinity_mass",
     "log_moment_upper",
+    "log_moment_upper_or_raise",
     "remaining_delta",
     "supremum",
 ]
@@ -82,14 +83,26 @@ def _deprecate_directions() -> None:
 
 
 def log_moment_upper(composition: Composition, t: Floats) -> Floats:
-    """An upper bound of K(t), t > 0, elementwise: each law states its error, and products and sum are rounded up."""
+    """An upper bound of K(t), t > 0, elementwise; +inf where a law cannot compute it."""
+    bound = _upper(composition, t, _moment_or_inf)
+    return np.where(np.isnan(bound), np.inf, bound)
+
+
+def log_moment_upper_or_raise(composition: Composition, t: Floats) -> Floats:
+    """The same; a law that cannot compute its moment says so itself."""
+    return _upper(composition, t, lambda law, at: law.log_moment_and_error(at))
+
+
+def _upper(
+    composition: Composition, t: Floats, moment_and_error: Callable[[Law, Floats], tuple[Floats, Floats]]
+) -> Floats:
+    """Each law states its error, and products and sum are rounded up."""
     total, size, error = np.zeros((3, *t.shape))
     with np.errstate(over="ignore", invalid="ignore"):
         for law, n in composition.parts:
-            moment, doubt = _moment_or_inf(law, t)
+            moment, doubt = moment_and_error(law, t)
             total, size, error = total + n * moment, size + np.abs(n * moment), error + n * doubt
-        bound = total + error * (1 + 16 * EPS) + EPS * (len(composition.parts) + 2) * size
-    return np.where(np.isnan(bound), np.inf, bound)
+        return np.asarray(total + error * (1 + 16 * EPS) + EPS * (len(composition.parts) + 2) * size)
 
 
 def _moment_or_inf(law: Law, t: Floats) -> tuple[Floats, Floats]:

@@ -22,6 +22,7 @@ from dptally.accounting.moments import (
     divergences,
     infinity_mass,
     log_moment_upper,
+    log_moment_upper_or_raise,
     remaining_delta,
     supremum,
 )
@@ -87,7 +88,7 @@ def _one_divergence(composition: Composition, orders: Floats) -> Floats:
     middle = (t > 0) & np.isfinite(t)
     if middle.any():
         with np.errstate(over="ignore"):
-            out[middle] = _upper_or_raise(composition, t[middle]) / t[middle] * (1 + 4 * EPS)
+            out[middle] = log_moment_upper_or_raise(composition, t[middle]) / t[middle] * (1 + 4 * EPS)
     out[np.isinf(t)] = composition.supremum
     out = np.minimum(out, _by_rho(composition, orders))
     # a divergence is never negative, and that of no order exceeds the largest loss: what rounding adds beyond is cut
@@ -105,15 +106,6 @@ def _by_rho(composition: Composition, orders: Floats) -> Floats:
     total = sum((n * Fraction(rho or 0.0) for rho, n in known), Fraction(0))
     finite = [between(Fraction(a) * total)[1] if a < math.inf else math.inf for a in orders.ravel().tolist()]
     return np.array(finite, dtype=np.float64).reshape(orders.shape)
-
-
-def _upper_or_raise(composition: Composition, t: Floats) -> Floats:
-    """An upper bound of K; a law that cannot compute it says so itself."""
-    total, size, error = np.zeros((3, *t.shape))
-    for law, n in composition.parts:
-        moment, doubt = law.log_moment_and_error(t)
-        total, size, error = total + n * moment, size + np.abs(n * moment), error + n * doubt
-    return np.asarray(total + error * (1 + 16 * EPS) + EPS * (len(composition.parts) + 2) * size, dtype=np.float64)
 
 
 # -- the questions -------------------------------------------------------------------------------------------

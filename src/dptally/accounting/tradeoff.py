@@ -109,13 +109,18 @@ def detection_curve(plan: Asked, fpr: Floats, lines: int = 48) -> tuple[Floats, 
 def _lines(composition: Composition, number: int) -> tuple[Floats, Floats]:
     """(eps, an upper bound of delta there) from 0 to where delta has nearly ended."""
     profile = _profile(composition)
-    limit = min(composition.supremum if composition.determined else math.inf, SHARPEST)
+    limit = _furthest(composition)
     end = min(0.25, limit)
     rest = (infinity_mass(composition)[1] if composition.determined else 0.0) + FLAT
     while end < limit and profile(end) > rest:
         end = min(2.0 * end, limit)
     epsilons = np.linspace(0.0, end, number)
     return epsilons, np.array([profile(epsilon) for epsilon in epsilons.tolist()])
+
+
+def _furthest(composition: Composition) -> float:
+    """No slope beyond this helps: the largest loss, 0 where none is finite or positive."""
+    return max(0.0, min(composition.supremum if composition.determined else math.inf, SHARPEST))
 
 
 def _under(above: tuple[Floats, Floats], below: tuple[Floats, Floats], rates: Floats) -> tuple[Floats, Floats]:
@@ -216,7 +221,7 @@ class _Side:
     ) -> None:
         self.profile, self.above = _profile(composition), above
         self.fpr, self.complement, self.enough = fpr, complement, enough
-        self.limit = min(composition.supremum if composition.determined else math.inf, SHARPEST)
+        self.limit = _furthest(composition)
         self.log_delta: dict[float, float] = {}
         self.tpr, self.fnr = 1.0, 0.0
         # a closed profile is cheap and sharp; a call of the numerical engine may take a second for its 1e-8
@@ -306,8 +311,9 @@ class _Side:
         high = float(x[i + 1]) if i + 1 < x.size else min(2.0 * float(x[i]) + 1.0, self.limit)
         for _ in range(3):  # two zooms by 128 each
             grid = np.linspace(low, high, 257)
-            model = _parabola(x[near], y[near], grid)
-            cost = self._cost(grid, model)
+            with np.errstate(all="ignore"):  # slopes of losses next to nothing: the search may be sloppy
+                model = _parabola(x[near], y[near], grid)
+                cost = self._cost(grid, model)
             j = int(np.argmin(cost)) if np.isfinite(cost).any() else grid.size - 1
             low, high = float(grid[max(j - 1, 0)]), float(grid[min(j + 1, grid.size - 1)])
         epsilon = float(grid[j])

@@ -157,7 +157,8 @@ class Law(ABC):
         with np.errstate(invalid="ignore"):
             first = (above - below) / (2 * gap)
             second = (above - 2 * moment + below) / gap**2
-        return MomentTable(theta, moment, 1e-9 * (1.0 + np.abs(moment)), first, second)
+        stated = self.log_moment_and_error(theta)[1]
+        return MomentTable(theta, moment, np.maximum(1e-9 * (1.0 + np.abs(moment)), stated), first, second)
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
         """The tilted characteristic function for \\|u\\| <= reach to exp(log_tolerance); None where contours do not

@@ -261,7 +261,10 @@ class DiscreteGaussianLaw(Law):
 
     def atoms(self) -> tuple[tuple[float, float], ...]:
         """Those of probability at least ``ATOM_FLOOR``, in increasing order of loss."""
-        reach = math.floor(self.sigma * math.sqrt(-2 * (math.log(ATOM_FLOOR) + self._log_theta())))
+        room = -2 * (math.log(ATOM_FLOOR) + self._log_theta())
+        if room < 0:  # not even the likeliest
+            return ()
+        reach = math.floor(self.sigma * math.sqrt(room))
         if reach > _MOST_TERMS:
             raise Unanswerable(f"the loss has {2 * reach + 1} atoms above {ATOM_FLOOR}; ask tail or log_profile")
         k = np.arange(reach, -reach - 1, -1, dtype=np.float64)

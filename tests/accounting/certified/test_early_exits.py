@@ -106,6 +106,25 @@ def test_ends_of_the_exits_hold_and_so_do_answers() -> None:
     assert alone > 5
 
 
+def test_a_moved_exit_is_refuted() -> None:
+    """The power of the cases: an upper bound a fifth of a nat lower, an end of epsilon moved by a fifth of itself."""
+    refuted = dict.fromkeys(("total variation", "Chernoff", "near the supremum", "one step alone", "basic"), 0)
+    for plan, atoms, _ in cases(160):
+        with mp.workdps(60):
+            direction, top = Plan(plan.directions()[0]), max(loss for loss, _ in atoms)
+            refuted["total variation"] += direction.log_total_variation() - 0.2 < mp.log(finite_delta(atoms, mp.mpf(0)))
+            at = 0.5 * float(top)
+            truth = mp.log(finite_delta(atoms, mp.mpf(at)))
+            refuted["Chernoff"] += direction.chernoff_log_delta(at) - 0.2 < truth
+            log_target = float(truth)
+            refuted["near the supremum"] += 1.2 * direction.near_the_supremum(log_target) > at
+            delta = float(mp.exp(truth) + direction.infinity_mass.upper)
+            (ends,) = BasicComposition().epsilon(direction, LogTarget(log_target, log_target, delta))
+            refuted["one step alone"] += 1.2 * ends.lower > at
+            refuted["basic"] += 0.8 * ends.upper < at
+    assert min(refuted.values()) > 3, refuted
+
+
 @pytest.mark.parametrize("plan", [3 * dp.Gaussian(1.0) + dp.ApproxDP(0.1, 0.5), 4 * dp.RandomizedResponse(0.9)])
 def test_delta_of_one_and_above_costs_nothing(plan: dp.Mechanism) -> None:
     assert plan.epsilon_interval(1.0).upper == 0.0

@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dptally.checks import Floats
 from dptally.errors import Unanswerable
@@ -99,7 +100,7 @@ class LossNodes:
         relative = np.where(size > 0, blur / np.where(size > 0, size, 1.0), 0.0)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             u = t[:, None] * self.loss
-            far = (np.abs(t) * abs(self.mean) >= 0.5) | ((self.log_mass + u).max(axis=1) >= 2.0)
+            far = ~self._is_near_one(t) | ((self.log_mass + u).max(axis=1) >= 2.0)
             log_share = self.log_mass - moment[:, None]
             grown = np.exp(log_share + u)
             whole = (grown + np.exp(log_share) * (1 + np.abs(u))) @ slip + np.abs(t) * (grown @ blur)
@@ -109,6 +110,10 @@ class LossNodes:
             near = near + np.exp(-moment) * (np.abs(t) * mean + 4 * EPS * (1 + np.abs(t)) * self._outside)
             error = np.where(far, whole, near) + 8 * EPS * np.abs(moment)
         return np.where(np.isfinite(error), error, np.inf)
+
+    def _is_near_one(self, t: Numbers) -> NDArray[np.bool_]:
+        """Where neither t E[L] nor the mass at infinity cancels against the rest; elsewhere the plain sum does best."""
+        return np.asarray((np.abs(t) * abs(self.mean) < 0.5) & (self.infinity_mass < 0.5), dtype=np.bool_)
 
     @property
     def _outside(self) -> float:
@@ -125,8 +130,7 @@ class LossNodes:
         peak = np.maximum((self.log_mass + u.real).max(axis=1), 0.0)
         out = np.empty(t.shape, dtype=u.dtype)
         mild = peak < 2.0
-        # a large t E[L] would cancel against the rest: the moment is far from 1, and the plain sum does best
-        near_one = mild & (np.abs(t) * abs(mean) < 0.5)
+        near_one = mild & self._is_near_one(t)
         plain = mild & ~near_one
         if near_one.any():
             at = t[near_one] * mean - self.infinity_mass

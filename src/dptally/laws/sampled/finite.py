@@ -76,6 +76,8 @@ class Replaced:
             mixed = [rest + q * row.p / row.q for row in ratios]
             rows, alone = [], Decimal(0)
             for i, j, length in _countermonotone([row.q for row in ratios]):
+                if i == j and not mixed[i]:  # neither of the two gives it
+                    continue
                 if i == j:
                     rows.append(Outcome(length * mixed[i], length * mixed[i], Decimal(0)))
                 elif not mixed[j]:  # only at rate 1: an output that only one of the two can give
@@ -87,7 +89,7 @@ class Replaced:
             slack = Fraction(alone * KEPT)
             both = (
                 self.rate * inner.only_p[0] + Fraction(alone) - slack,
-                self.rate * inner.only_p[1] + Fraction(alone) + slack,
+                min(Fraction(1), self.rate * inner.only_p[1] + Fraction(alone) + slack),
             )
             return Outcomes(_merged(rows), both, both)
 

@@ -31,6 +31,9 @@ _MAX_NODES = 20_000
 _HIGHEST = 4.0  # how far a contour is moved at most
 _ANGLES = (0.01, 0.03, 0.08, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5)
 _HEIGHTS = (0.5, 1.0, 2.0, 3.0, 4.5, 6.0)
+#: angles are taken of no larger scale: a line at height a proves no step beyond 2 pi a / (a^2/2 - log tolerance), which
+#: falls from sqrt(-2 log tolerance) on, while the cells must reach a beyond the mass
+_TALLEST = 26.0
 _LINES = np.array([0.03, 0.1, 0.25, 0.5, 1.0, 1.6, 2.2, 2.8])  # where contours may lie, in units of the scale
 _FINE = np.arange(-12.0, 4.0, 0.125)  # fine edges about share = 1/2, in units of the scale
 
@@ -202,7 +205,7 @@ class SampledGaussianNodes:
         """
         s = self.scale
         highest = min(2.5, max(3000.0 / reach, 0.01)) * s if reach > 0 else 2.5 * s
-        lines = [line for line in (*(x * s for x in _ANGLES), *_HEIGHTS) if line <= highest]
+        lines = [line for line in (*(x * min(s, _TALLEST) for x in _ANGLES), *_HEIGHTS) if line <= highest]
         a = np.array(lines)[:, None]
         angle = a / s
         most = max(lines) / s * reach + 0.5 * max(lines) ** 2 + max(0.0, -zeta) * 1.2

@@ -1,0 +1,42 @@
+"""Contract: no question takes the memory of a small machine. Plans that once took hundreds of megabytes."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+import dptally as dp
+
+MOST = 120e6  # bytes of arrays; the process itself has about 100 MB
+
+
+@pytest.mark.parametrize(
+    ("plan", "question"),
+    [
+        # cells to a height of 2.5 sigma, of which no more than 65 could ever prove a step
+        (
+            3 * dp.RandomizedResponse(0.441737839720432)
+            + 502086 * dp.Gaussian(175647.7824433769)
+            + 10 * dp.PoissonSampled(dp.GaussianDP(4.532209136467433e-06), 2.0302432686113355e-09),
+            {"delta": 1e-5},
+        ),
+    ],
+    ids=["little noise moved far"],
+)
+def test_arrays_of_one_question(plan: dp.Mechanism, question: dict[str, float]) -> None:
+    tracemalloc.start()
+    try:
+        if "delta" in question:
+            plan.epsilon_interval(**question)
+        else:
+            plan.delta_interval(**question)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < MOST
+
+
+def test_a_law_whose_likeliest_atom_is_too_rare_to_be_listed() -> None:
+    box = (2 * dp.DiscreteGaussian(1e100)).delta_interval(0.0)
+    assert 0 <= box.lower <= box.upper <= 1e-9
