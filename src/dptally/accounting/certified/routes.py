@@ -259,14 +259,10 @@ class SmoothedContour(Route):
         return smoothing.applies(plan.composition)
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        found = smoothing.for_epsilon(plan.composition, epsilon, plan.tuning)
-        if found is not None:
-            yield found
+        return smoothing.near_epsilon(plan.composition, epsilon, plan.tuning)
 
     def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
-        found = smoothing.for_delta(plan.composition, target.low, plan.tuning)
-        if found is not None:
-            yield found
+        return smoothing.near_delta(plan.composition, target.low, plan.tuning)
 
 
 class DecisiveLattice(Route):

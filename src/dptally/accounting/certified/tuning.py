@@ -95,7 +95,9 @@ class SmoothedTuning:
     around: tuple[float, ...] = _ratios(-0.3, -0.15, -0.05, 0.0, 0.05, 0.15, 0.3)
     relative: float = 1e-9  # what truncation may cost, relative to delta
     node_tolerance: float = 1e-12
-    width: float = 7e-7  # aimed at in eps, or relative to eps where that is below one
+    width: float = 7e-7  # aimed at in eps; relative to eps where that is below one, or where few terms would not do
+    few_terms: int = 1 << 14  # tried first, and if that is not sharp
+    more_terms: int = 1 << 17
     most_variance: float = 0.01  # of the noise; the theorem needs at most one
     nothing: float = 1e-17  # rows of nodes are left out where |phi| is below
     most_terms: int = 1 << 18
