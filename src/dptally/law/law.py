@@ -44,8 +44,6 @@ class Law(ABC):
     determined: ClassVar[bool] = True
     #: True where ``characteristic`` answers, so that contour inversion applies
     has_characteristic: ClassVar[bool] = False
-    #: False where point masses, if there are any, lie on no lattice, so that their sums are best smoothed
-    evenly_spaced: ClassVar[bool] = True
     #: True where the sum of independent losses of this family is again of the family (see ``collapse``)
     collapses: ClassVar[bool] = False
 

@@ -42,7 +42,6 @@ class SampledDiscreteGaussianLaw(SampledLaw):
     """The loss log A(L) under the mixture (REMOVE), or -log A(-L) without the record (ADD)."""
 
     has_characteristic: ClassVar[bool] = True
-    evenly_spaced: ClassVar[bool] = False
 
     def moment_table(self, theta: Floats) -> MomentTable:
         found = _outputs(self, float(theta.max()), _TABLE)

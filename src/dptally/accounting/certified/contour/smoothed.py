@@ -87,10 +87,17 @@ class Smoothed:
 
 def applies(composition: Composition) -> bool:
     """All laws have characteristic functions; atoms of one law alone have better if they lie evenly: a lattice."""
-    kinds = [type(law) for law, _ in composition.parts]
-    if not all(kind.has_characteristic for kind in kinds):
+    laws = [law for law, _ in composition.parts]
+    if not all(type(law).has_characteristic for law in laws):
         return False
-    return len(kinds) > 1 or kinds[0].log_decay is not Law.log_decay or not kinds[0].evenly_spaced
+    return len(laws) > 1 or type(laws[0]).log_decay is not Law.log_decay or not _lies_evenly(laws[0])
+
+
+def _lies_evenly(law: Law) -> bool:
+    from dptally.accounting.certified.lattice.grid import spacing
+
+    atoms = law.atoms()
+    return len(atoms) < 3 or spacing(np.array([loss for loss, _ in atoms])) is not None
 
 
 def near_delta(composition: Composition, log_delta: float, tuning: Tuning = STANDARD) -> Iterator[Smoothed]:
@@ -127,8 +134,8 @@ def _located(parts: Parts, locate: Locate, epsilon: float | None, tuning: Tuning
     if least < 1e-30:  # an eps next to nothing
         return
     tilts, last = merged(table, fine), math.inf
-    for terms in (tuning.smoothed.few_terms, tuning.smoothed.more_terms):
-        variance = _variance(tilts, theta, at, (least, max(least, most)), terms, tuning.smoothed)
+    for share, terms in ((1.0, tuning.smoothed.few_terms), (tuning.smoothed.less, tuning.smoothed.more_terms)):
+        variance = _variance(tilts, theta, at, (share * least, share * max(least, most)), terms, tuning.smoothed)
         if not variance < 0.5 * last:
             return
         found = _contour(parts, _smoothed(tilts, variance), theta, variance, at, tuning.smoothed)
