@@ -39,17 +39,19 @@ def walk_delta(plan: Plan, epsilon: float, trail: Trail, made: Made | None = Non
             trail.append(Visit(route.name, bounds.lower, bounds.upper, "sharp"))
             return bounds
     best, slope = Ends(-math.inf, 0.0), 0.0
+    last: Made = []
     log_floor = max(_LOG_LEAST, math.log(plan.floor) if plan.floor > 0 else -math.inf)
     for route in in_order(plan):
         if not route.applies(plan):
             continue
         if _is_sharp(route, LogBounds(*best, slope), epsilon, plan.tuning):  # as sharp as it would have to be
+            made.extend(last)
             return LogBounds(*best, slope)
         for profile in answers_of(route.name, route.near_epsilon(plan, epsilon), trail):
             bounds = bounds_at(profile, epsilon)
             narrower = bounds.lower > best.lower or bounds.upper < best.upper
             best = intersection(best, bounds[:2], route.name)
-            slope = bounds.slope
+            slope, last = bounds.slope, [(route, profile)]
             now = LogBounds(*best, slope)
             done = _is_sharp(route, now, epsilon, plan.tuning) or now.upper < log_floor
             trail.append(Visit(route.name, *best, "sharp" if done else "narrower" if narrower else "no narrower"))
