@@ -104,7 +104,8 @@ class Conditioned:
         from dptally.accounting.certified.walk import walk_delta
 
         if x >= 0:
-            return self._known(x, log_floor) or walk_delta(self._floored(log_floor), x, [], self.made)
+            found = self._known(x, log_floor) or walk_delta(self._floored(log_floor), x, [], self.made)
+            return self._sloped(found, x) if self.rest.steps == 1 else found
         whole = self.rest.composition
         low, high, _ = walk_delta(self.rest, 0.0, [], self.made)
         if whole.infinity_mass_interval.upper > 0 or not all(law.has_all_mass for law, _ in whole.parts):
@@ -113,6 +114,14 @@ class Conditioned:
         most = plain + math.exp(x) * total
         least = max(low, math.log(plain)) if plain > 0 else low
         return LogBounds(least - 4 * EPS * (1 + abs(least)), min(0.0, math.log(most) + 16 * EPS / most), 1.0)
+
+    def _sloped(self, bounds: LogBounds, x: float) -> LogBounds:
+        """With the slope that a closed form does not state, by a difference."""
+        from dptally.accounting.certified.walk import walk_delta
+
+        gap = 1e-5 * x + 1e-9
+        fall = (bounds.upper - walk_delta(self.rest, x + gap, []).upper) / gap
+        return bounds._replace(slope=fall if 0 < fall < math.inf else 0.0)
 
     def _floored(self, log_floor: float) -> Plan:
         return self.rest.above(math.exp(max(min(log_floor, 0.0), -740.0)))

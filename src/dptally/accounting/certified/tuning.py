@@ -40,6 +40,7 @@ class RouteTuning:
     sharp_contour: float = 1e-9
     sharp_split: float = 5e-7
     sharp_lattice: float = 9e-7
+    known: float = 1e-7  # of what others found: no route that aims at less is asked for an epsilon
     share_of_work: int = 10  # what a plain contour may cost where rare losses can be counted apart: one in so many
     few_shared: int = 4  # questions that are worth a common contour
 

@@ -44,7 +44,7 @@ def walk_delta(plan: Plan, epsilon: float, trail: Trail, made: Made | None = Non
     for route in in_order(plan):
         if not route.applies(plan):
             continue
-        if _is_sharp(route, LogBounds(*best, slope), epsilon, plan.tuning):  # as sharp as it would have to be
+        if last and not route.final and _is_sharp(route, LogBounds(*best, slope), epsilon, plan.tuning):  # without it
             made.extend(last)
             return LogBounds(*best, slope)
         for profile in answers_of(route.name, route.near_epsilon(plan, epsilon), trail):
@@ -87,7 +87,7 @@ def walk_epsilon(plan: Plan, target: LogTarget, trail: Trail) -> Ends:
     for route in in_order(plan):
         if not route.applies(plan):
             continue
-        if _is_narrow(best, route.sharp(plan.tuning)):  # as narrow as it would have to be
+        if _is_narrow(best, min(route.sharp(plan.tuning), plan.tuning.routes.known)):  # narrow without it
             return best
         for ends in answers_of(route.name, route.epsilon(plan, target), trail):
             if math.isnan(ends.lower) or math.isnan(ends.upper):
