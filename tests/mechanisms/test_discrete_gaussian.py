@@ -70,6 +70,30 @@ def test_profile_of_any_sigma(sigma: float, shift: int, depth: float) -> None:
         )
 
 
+@given(
+    st.one_of(st.floats(0.15, 3.0), st.sampled_from([0.125, 0.25, 0.5, 1.0, 2.0])),
+    st.integers(1, 3),
+    st.lists(st.floats(-0.5, 14.0), min_size=9, max_size=12),
+)
+@settings(max_examples=5)
+def test_many_epsilons_at_once(sigma: float, shift: int, places: list[float]) -> None:
+    """More than eight share their sums: at random, exactly at atoms, and next to them."""
+    unit = shift / sigma**2
+    at_atoms = [unit * (0.5 * shift + k) for k in range(4)]
+    epsilons = [unit * place for place in places] + at_atoms + [math.nextafter(e, math.inf) for e in at_atoms]
+    law = dp.DiscreteGaussian(sigma, shift).laws()[0]
+    with mp.workdps(90):
+        expect = over_atoms(atoms(sigma, shift))
+        lower, upper = law.log_profile(np.array(epsilons))
+        for epsilon, low, high in zip(epsilons, lower, upper, strict=True):
+            value = expect(lambda loss, e=epsilon: max(mp.mpf(0), -mp.expm1(e - loss)))
+            if value > mp.mpf(10) ** -300:
+                assert low <= mp.log(value) <= high
+    few = [law.log_profile(np.array([epsilon])) for epsilon in epsilons]
+    assert all(a[0] <= high and low <= a[1] for a, low, high in zip(few, lower, upper, strict=True))
+    assert (upper - lower)[: len(places)].max() < 1e-10
+
+
 @given(st.floats(0.2, 4.0), st.integers(1, 5), st.floats(1e-9, 50.0))
 def test_never_above_the_continuous_moment(sigma: float, shift: int, t: float) -> None:
     """Canonne, Kamath, Steinke 2020, Thm. 4: rho = s^2/(2 sigma^2), with equality where t s is whole."""
@@ -109,7 +133,7 @@ def test_the_integral_brackets_the_sum() -> None:
     for epsilon in (0.0, 0.18, 0.5, 2.0, 8.0):
         x = Fraction(300, 2) - Fraction(epsilon) * 500**2 / 300
         outer = law._by_integral(epsilon, x, 300 / 500.0**2)
-        inner = law._log_delta(epsilon)
+        inner = [float(end[0]) for end in law.log_profile(np.array([epsilon]))]
         assert outer[0] <= inner[0] <= inner[1] <= outer[1]
 
 

@@ -6,6 +6,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -84,7 +85,7 @@ def _deprecate_directions() -> None:
 
 def log_moment_upper(composition: Composition, t: Floats) -> Floats:
     """An upper bound of K(t), t > 0, elementwise; +inf where a law cannot compute it."""
-    bound = _upper(composition, t, _moment_or_inf)
+    bound = _upper(composition, t, _remembered)
     return np.where(np.isnan(bound), np.inf, bound)
 
 
@@ -103,6 +104,18 @@ def _upper(
             moment, doubt = moment_and_error(law, t)
             total, size, error = total + n * moment, size + np.abs(n * moment), error + n * doubt
         return np.asarray(total + error * (1 + 16 * EPS) + EPS * (len(composition.parts) + 2) * size)
+
+
+def _remembered(law: Law, t: Floats) -> tuple[Floats, Floats]:
+    moment, doubt = _kept(law, t.tobytes())
+    return moment.reshape(t.shape), doubt.reshape(t.shape)
+
+
+@lru_cache(maxsize=256)
+def _kept(law: Law, orders: bytes) -> tuple[Floats, Floats]:
+    """One law at one array of orders: the same for every count, and every framework begins with the same orders."""
+    moment, doubt = _moment_or_inf(law, np.frombuffer(orders))
+    return moment, doubt
 
 
 def _moment_or_inf(law: Law, t: Floats) -> tuple[Floats, Floats]:

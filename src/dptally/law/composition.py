@@ -93,6 +93,8 @@ class Composition:
     def infinity_mass_interval(self) -> Interval:
         """Bounds of P(L = +inf) = 1 - prod (1 - p_j)^n_j, monotone in every p_j."""
         masses = [(law.infinity_mass_interval, n) for law, n in self.parts]
+        if not any(mass.upper > 0 for mass, _ in masses):
+            return Interval(0.0, 0.0)
         return Interval(
             _at_infinity([(mass.lower, n) for mass, n in masses if mass.lower > 0])[0],
             _at_infinity([(mass.upper, n) for mass, n in masses if mass.upper > 0])[1],

@@ -12,10 +12,11 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.errors import Unanswerable
 from dptally.law import Law
+from dptally.law.adjacency import Direction
 from dptally.law.characteristic import Characteristic, MomentTable, NodeCharacteristic
 from dptally.law.law import Numbers
 from dptally.law.listed import ListedAtoms
-from dptally.numerics.doubled import two_product
+from dptally.numerics.doubled import two_product, two_sum
 from dptally.numerics.exact import between
 from dptally.numerics.logspace import log1p, widened
 from dptally.numerics.normal import log_gaussian_delta, mirrored
@@ -25,7 +26,9 @@ from dptally.numerics.special import ndtr
 __all__ = ["ATOM_FLOOR", "DiscreteGaussianLaw"]
 
 ATOM_FLOOR = 1e-40  #: atoms() lists the atoms of at least this probability
-_MOST_TERMS = 1_000_000  # of a sum; beyond, the profile is bracketed by the integral
+_MOST_TERMS, _FURTHEST = 1_000_000, 1e12  # of a sum, and where it begins; beyond, the integral brackets the profile
+_FEW = 8  # epsilons whose places are found in rational numbers
+_MOST_ELEMENTS = 1 << 18  # of a matrix of terms: 2 MB
 _MOMENT_ULPS = 64.0
 _DEPTH, _MOST_LISTED = 690.0, 1 << 12  # nats and atoms of the list with bounds
 _LEAST_SIGMA, _MOST_SIGMA = 1e-3, 1e3  # between these the atoms serve as nodes of contours
@@ -137,6 +140,12 @@ class DiscreteGaussianLaw(Law):
             centre=0.5 * s * (s + 2 * whole) / sigma**2,
         )
 
+    def sampled(self, rate: Fraction, direction: Direction) -> Law:
+        from dptally.laws.sampled.discrete_gaussian import SampledDiscreteGaussianLaw
+
+        lower, upper = between(rate)
+        return SampledDiscreteGaussianLaw(self, upper, direction, 0.0, None if lower == upper else lower)
+
     @property
     def has_all_mass(self) -> bool:
         return True
@@ -162,59 +171,126 @@ class DiscreteGaussianLaw(Law):
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         r"""sum over k < x of P(k) (1 - exp(-g (x - k))),  g = s/sigma^2,  x = s/2 - epsilon/g.
 
-        Positive terms; increasing in x and in g, so the ends take the ends of their rounding. eps < 0 by
-        the symmetry of the pair. Where the sum would have over a million terms, the integral (the Gaussian
-        profile) brackets it: the summand is log-concave, and the sum of a unimodal function is within its
-        maximum of its integral.
+        Between neighbouring atoms, x = n + y, both sums over k <= n in
+
+            P(k <= n) (1 - e^{-g y}) + e^{-g y} sum of P(k) (1 - e^{-g (n - k)})
+
+        stay the same, and all terms are positive: one pair of sums for every n, whatever the number of epsilons.
+        Increasing in x, so the ends take the ends of its rounding. eps < 0 by the symmetry of the pair. Where a sum
+        would have over a million terms, the integral (the Gaussian profile) brackets it: the summand is log-concave,
+        and the sum of a unimodal function is within its maximum of its integral.
         """
         epsilon = np.asarray(epsilon, dtype=np.float64)
-        lower, upper = np.empty(epsilon.shape), np.empty(epsilon.shape)
-        for i, e in np.ndenumerate(np.abs(epsilon)):
-            lower[i], upper[i] = self._log_delta(float(e))
-        lower, upper = widened(lower, upper, 4)
+        flat = np.abs(epsilon).ravel()
+        lower, upper = np.full((2, flat.size), -np.inf)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            x = 0.5 * self.shift - flat * (self.sigma**2 / self.shift)
+            summed = (np.abs(x) <= _FURTHEST) & (self._terms(x) <= _MOST_TERMS)
+            if summed.any():
+                lower[summed], upper[summed] = self._by_sums(flat[summed])
+        for i in np.flatnonzero(~summed & np.isfinite(flat)):
+            lower[i], upper[i] = self._beyond_sums(float(flat[i]))
+        lower, upper = widened(lower.reshape(epsilon.shape), upper.reshape(epsilon.shape), 4)
         negative = epsilon < 0
         if negative.any():
             lower = np.where(negative, mirrored(epsilon, lower, False), lower)
             upper = np.where(negative, mirrored(epsilon, upper, True), upper)
         return lower, upper
 
-    def _log_delta(self, epsilon: float) -> tuple[float, float]:
-        """Bounds for one epsilon >= 0. x is formed exactly, so that x - k keeps its relative accuracy next
-        to an atom.
-        """
-        if math.isinf(epsilon):
-            return -math.inf, -math.inf
-        sigma, variance, s = self.sigma, self.sigma**2, self.shift
-        exact = Fraction(s, 2) - Fraction(epsilon) * Fraction(sigma) ** 2 / s
-        g = s / variance
-        if abs(exact) > 10**12:
-            return self._by_integral(epsilon, exact, g) if sigma > 1e6 else self._far(exact)
-        first = math.ceil(exact) - 1  # the last k below x
-        start = min(first, math.ceil(10 * sigma) + 1)
-        depth = 45.0 - math.log(-math.expm1(-g)) if g < 700 else 45.0
-        anchor = min(start - 1, 0)
-        end = -math.ceil(math.sqrt(anchor**2 + 2 * variance * depth)) - 2
-        if start - end > _MOST_TERMS:
-            return self._by_integral(epsilon, exact, g)
-        k = np.arange(start, end, -1, dtype=np.float64)
-        above = float(exact - start) + np.arange(k.size)  # x - k
-        exponent = -0.5 * (k / sigma) ** 2
-        peak = float(exponent.max())
+    def _by_sums(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """Bounds at epsilons >= 0: places x = n + y, 0 < y <= 1, exactly for a few, else moved down and up."""
+        doubles = self.sigma > 1e-60 and self.shift < 2**50 and float(epsilon.max()) < 1e140
+        if epsilon.size <= _FEW or not doubles:
+            return self._log_sums(*self._exact_positions(epsilon))
+        least, most = (self._close_positions(epsilon, sign) for sign in (-1.0, 1.0))
+        return self._log_sums(*least)[0], self._log_sums(*most)[1]
+
+    def _exact_positions(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        s, square = self.shift, Fraction(self.sigma) ** 2
+        exact = [Fraction(s, 2) - Fraction(e) * square / s for e in epsilon.tolist()]
+        below = [math.ceil(x) - 1 for x in exact]
+        return np.array(below, float), np.array([float(x - n) for x, n in zip(exact, below, strict=True)], float)
+
+    def _close_positions(self, epsilon: Floats, sign: float) -> tuple[Floats, Floats]:
+        """In pairs of doubles, moved by 2^-98 of the summands unless exact: more than the errors of all operations."""
+        s = self.shift
+        square, rest = two_product(np.array(self.sigma), np.array(self.sigma))
+        high, low = two_product(epsilon, np.broadcast_to(square, epsilon.shape))
+        low = low + epsilon * rest
+        quotient = high / s
+        back, missing = two_product(quotient, np.full(epsilon.shape, float(s)))
+        left = (high - back) - missing
+        whole, part = two_sum(np.full(epsilon.shape, 0.5 * s), -quotient)
+        exact = (low == 0) & (left == 0) & (epsilon > 1e-200) if float(rest) == 0 else np.zeros(epsilon.shape, bool)
+        move = np.where(exact, 0.0, 2.0**-98 * (quotient + 0.5 * s) + 1e-300)
+        part = part - (left + low) / s + sign * move
+        n = np.floor(whole)
+        y = (whole - n) + part  # part is less than an ulp of the whole: below n + 1 in truth
+        return np.where(y > 0, n, n - 1), np.minimum(np.where(y > 0, y, 1 + y), 1.0)
+
+    def _depth(self) -> float:
+        """Nats below the first term at which a sum may end."""
+        g = self.shift / self.sigma**2
+        return 45.0 - math.log(-math.expm1(-g)) if g < 700 else 45.0
+
+    def _start(self, n: Floats) -> Floats:
+        return np.minimum(n, math.ceil(10 * self.sigma) + 1.0)
+
+    def _terms(self, n: Floats) -> Floats:
+        """How many terms the sums from n downwards need."""
+        start = self._start(np.floor(n))
+        anchor = np.minimum(start - 1, 0.0)
+        return start + np.ceil(np.sqrt(anchor**2 + 2 * self.sigma**2 * self._depth())) + 3
+
+    def _log_sums(self, n: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Bounds of the log of the profile at x = n + y, y good to an ulp."""
+        places, row = np.unique(n, return_inverse=True)
+        start = self._start(places)
+        sums, falls, weight, weight_of_falls, omitted, peak, blur = (column[row] for column in self._sums(start))
         with np.errstate(under="ignore"):
-            terms = np.exp(exponent - peak) * -np.expm1(-g * above)
-            total = float(terms.sum())
-            # left out: below the end a geometric series at most; above the start, if anything, a tail
-            # beyond 10 sigma
-            ratio = -math.expm1((2 * end + 1) / (2 * variance))
-            omitted = math.exp(-0.5 * (end / sigma) ** 2 - peak) / ratio
-            if start < first:
-                omitted += math.exp(-0.5 * (start / sigma) ** 2) * (1 + 1.26 * sigma)
-        # rounding: 4 ulps of each exponent, its weight in the sum attached; the factors, the sum and the
-        # logarithms
-        slack = EPS * (4 * float(np.sum(terms * -exponent)) / total + 24 + math.log2(k.size) + 2 * abs(math.log(total)))
-        value = math.log(total) + (peak - self._log_theta())
-        slack += EPS * (abs(value) + abs(peak))
-        return value - slack, value + slack + omitted / total
+            above = np.where(start < places, np.exp(-0.5 * (start / self.sigma) ** 2) * (1 + 1.26 * self.sigma), 0.0)
+            reached = (self.shift / self.sigma**2) * (y + (places - start)[row])
+            risen, left = -np.expm1(-reached), np.exp(-reached)
+            total = sums * risen + left * falls
+            # of each exponent 4 ulps, its weight in the sum attached; an error of g y counts for no more than itself
+            slack = EPS * (4 * (weight * risen + left * weight_of_falls) / total + blur)
+        log_total = np.log(total)
+        value = log_total + (peak - self._log_theta())
+        slack += EPS * (16 + 2 * np.abs(log_total) + np.abs(value) + np.abs(peak))
+        return value - slack, value + slack + (omitted + above[row]) / total
+
+    def _sums(self, start: Floats) -> Floats:
+        """For each start, relative to e^peak: the sums over k <= start of e^{-k^2/(2 sigma^2)} and of that times
+        1 - e^{-g (start - k)}; the same of terms times the sizes of their exponents; what is left out at most; the
+        peak; the ulps of the factors and of the sum.
+        """
+        sigma, variance = self.sigma, self.sigma**2
+        g, longest = self.shift / variance, self._terms(start)
+        columns = np.zeros((7, start.size))
+        rows = max(1, _MOST_ELEMENTS // int(longest.max()))
+        for first in range(0, start.size, rows):
+            part = slice(first, first + rows)
+            j = np.arange(float(longest[part].max()))
+            k = start[part, None] - j
+            exponent = -0.5 * (k / sigma) ** 2
+            peak = exponent.max(axis=1)
+            with np.errstate(under="ignore"):
+                terms = np.exp(exponent - peak[:, None])
+                falls = terms * -np.expm1(-g * j)
+                end = k[:, -1] - 1.0  # the first one left out, and below it a geometric series: end < 0
+                ratio = -np.expm1((2 * end + 1) / (2 * variance))
+                columns[0, part], columns[1, part] = terms.sum(axis=1), falls.sum(axis=1)
+                columns[2, part], columns[3, part] = (terms * -exponent).sum(axis=1), (falls * -exponent).sum(axis=1)
+                columns[4, part] = np.exp(-0.5 * (end / sigma) ** 2 - peak) / ratio
+            columns[5, part], columns[6, part] = peak, 24 + math.log2(j.size)
+        return columns
+
+    def _beyond_sums(self, epsilon: float) -> tuple[float, float]:
+        """Bounds for one epsilon >= 0 whose sum would have too many terms, or begin too far out."""
+        exact = Fraction(self.shift, 2) - Fraction(epsilon) * Fraction(self.sigma) ** 2 / self.shift
+        if abs(exact) > 10**12 and not self.sigma > 1e6:
+            return self._far(exact)
+        return self._by_integral(epsilon, exact, self.shift / self.sigma**2)
 
     def _far(self, x: Fraction) -> tuple[float, float]:
         """P(k <= x) <= exp(-x^2/(2 sigma^2)) (1 + sigma sqrt(pi/2)) for x < 0; nothing is claimed from

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,12 @@ class Plan:
         self.floor = floor
         self.tuning = tuning
         self._chernoff: dict[tuple[str, float], float] = {}
+
+    def above(self, floor: float) -> Plan:
+        """The same plan with another floor, and with all that is known of it."""
+        other = copy(self)
+        other.floor = floor
+        return other
 
     @property
     def parts(self) -> tuple[tuple[Law, int], ...]:

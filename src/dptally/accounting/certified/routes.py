@@ -8,6 +8,7 @@ Chernoff below the other direction (before the contour), total variation, near t
 contour, swapped pair eps next to 0: the other direction of the same pair at -eps                (contour/swapped.py)
 big jumps             rare large losses: a contour for every size of loss                        (big_jump/plan.py)
 smoothed contour      different laws with point masses: a contour with a little noise            (contour/smoothed.py)
+sum over the outcomes of some   few outcomes of some laws, the others once for each              (conditioned.py)
 lattice of deciding losses   few steps of one law                                                (lattice/decisive.py)
 tilted lattice        anything with a profile                                                    (lattice/bracket.py)
 basic composition, Chernoff  always
@@ -22,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dptally.accounting.certified import closed
+from dptally.accounting.certified import closed, conditioned
 from dptally.accounting.certified.big_jump import plan as jumps
 from dptally.accounting.certified.bounds import (
     NOTHING_KNOWN,
@@ -259,14 +260,27 @@ class SmoothedContour(Route):
         return smoothing.applies(plan.composition)
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        found = smoothing.for_epsilon(plan.composition, epsilon, plan.tuning)
-        if found is not None:
-            yield found
+        return smoothing.near_epsilon(plan.composition, epsilon, plan.tuning)
 
     def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
-        found = smoothing.for_delta(plan.composition, target.low, plan.tuning)
-        if found is not None:
-            yield found
+        return smoothing.near_delta(plan.composition, target.low, plan.tuning)
+
+
+class FewBeside(Route):
+    name = "sum over the outcomes of some"
+    theorem = "given the outcomes of some laws, the profile of the others, shifted (conditioned.py)"
+
+    def sharp(self, tuning: Tuning) -> float:
+        return tuning.routes.sharp_lattice
+
+    def applies(self, plan: Plan) -> bool:
+        return conditioned.splits(plan.composition, plan.tuning.outcomes)
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        return conditioned.for_epsilon(plan, epsilon)
+
+    def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
+        return conditioned.for_delta(plan, target)
 
 
 class DecisiveLattice(Route):
@@ -348,7 +362,7 @@ class BasicComposition(_EndsOnly):
 _EARLY_EXITS: tuple[Route, ...] = (TotalVariation(), NearSupremum(), Vanishing())
 _FIRST: tuple[Route, ...] = (OneStep(), BinomialSum(), Enumeration(), StopBelow(), Contour())
 _CONTOURS: tuple[Route, ...] = (SwappedPair(), BigJump(), SmoothedContour())
-_LAST: tuple[Route, ...] = (DecisiveLattice(), TiltedLattice(), BasicComposition(), Chernoff())
+_LAST: tuple[Route, ...] = (FewBeside(), DecisiveLattice(), TiltedLattice(), BasicComposition(), Chernoff())
 
 ROUTES: tuple[Route, ...] = (*_FIRST, *_EARLY_EXITS, *_CONTOURS, *_LAST)
 #: one look at each of many different laws takes as long as the smoothed contour: it comes first then

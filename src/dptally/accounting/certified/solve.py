@@ -31,16 +31,23 @@ class _Step:
 
 
 def _newton(profile: BoundedProfile, log_delta: float, tuning: SearchTuning) -> _Step | None:
-    eps = profile.saddle
+    """Newton's method, halving where a step would leave what is known to enclose the answer: delta falls with eps, but
+    between point masses its slope jumps.
+    """
+    eps, least, most = profile.saddle, -math.inf, math.inf
     for _ in range(tuning.newton_steps):
         low, high, slope = profile.log_delta(eps)
         estimate = 0.5 * (low + high) if high - low < tuning.narrow else profile.estimate(eps)
         if not (math.isfinite(estimate) and slope > 0):
             return None
-        step = _Step(eps, low, high, slope, (estimate - log_delta) / slope)
-        if abs(step.move) <= tuning.converged * min(abs(eps), 1 / slope):  # what is left is of the order of its square
+        least, most = (eps, most) if estimate > log_delta else (least, eps)
+        move = (estimate - log_delta) / slope
+        if not least <= eps + move <= most:
+            move = 0.5 * (least + most) - eps
+        step = _Step(eps, low, high, slope, move)
+        if abs(move) <= tuning.converged * min(abs(eps), 1 / slope):  # what is left is of the order of its square
             return step
-        eps += step.move
+        eps += move
     low, high, slope = profile.log_delta(eps)
     return _Step(eps, low, high, slope, 0.0) if slope > 0 else None
 

@@ -40,6 +40,7 @@ class RouteTuning:
     sharp_contour: float = 1e-9
     sharp_split: float = 5e-7
     sharp_lattice: float = 9e-7
+    known: float = 1e-7  # of what others found: no route that aims at less is asked for an epsilon
     share_of_work: int = 10  # what a plain contour may cost where rare losses can be counted apart: one in so many
     few_shared: int = 4  # questions that are worth a common contour
 
@@ -95,7 +96,10 @@ class SmoothedTuning:
     around: tuple[float, ...] = _ratios(-0.3, -0.15, -0.05, 0.0, 0.05, 0.15, 0.3)
     relative: float = 1e-9  # what truncation may cost, relative to delta
     node_tolerance: float = 1e-12
-    width: float = 7e-7  # aimed at in eps, or relative to eps where that is below one
+    width: float = 7e-7  # aimed at in eps; relative to eps where that is below one, or where few terms would not do
+    few_terms: int = 1 << 14  # tried first, and if that is not sharp
+    more_terms: int = 1 << 17
+    less: float = 0.1  # noise of the second contour, times that of the first
     most_variance: float = 0.01  # of the noise; the theorem needs at most one
     nothing: float = 1e-17  # rows of nodes are left out where |phi| is below
     most_terms: int = 1 << 18
@@ -200,6 +204,8 @@ class OutcomeTuning:
     most_sums: int = 1 << 14  # atoms of one sum
     most_pairs: int = 1 << 20  # products of one convolution
     same: float = 1e-14  # relative to the largest position: sums this close become one atom
+    most_beside: int = 64  # of some laws, where the others are asked once for each
+    negligible: float = 35.0  # nats below the largest contribution at which one is bounded instead
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,16 +38,21 @@ def walk_delta(plan: Plan, epsilon: float, trail: Trail, made: Made | None = Non
         if _is_sharp(route, bounds, epsilon, plan.tuning):
             trail.append(Visit(route.name, bounds.lower, bounds.upper, "sharp"))
             return bounds
-    best = Ends(-math.inf, 0.0)
+    best, slope = Ends(-math.inf, 0.0), 0.0
+    last: Made = []
     log_floor = max(_LOG_LEAST, math.log(plan.floor) if plan.floor > 0 else -math.inf)
     for route in in_order(plan):
         if not route.applies(plan):
             continue
+        if last and not route.final and _is_sharp(route, LogBounds(*best, slope), epsilon, plan.tuning):  # without it
+            made.extend(last)
+            return LogBounds(*best, slope)
         for profile in answers_of(route.name, route.near_epsilon(plan, epsilon), trail):
             bounds = bounds_at(profile, epsilon)
             narrower = bounds.lower > best.lower or bounds.upper < best.upper
             best = intersection(best, bounds[:2], route.name)
-            now = LogBounds(*best, bounds.slope)
+            slope, last = bounds.slope, [(route, profile)]
+            now = LogBounds(*best, slope)
             done = _is_sharp(route, now, epsilon, plan.tuning) or now.upper < log_floor
             trail.append(Visit(route.name, *best, "sharp" if done else "narrower" if narrower else "no narrower"))
             if done:
@@ -82,6 +87,8 @@ def walk_epsilon(plan: Plan, target: LogTarget, trail: Trail) -> Ends:
     for route in in_order(plan):
         if not route.applies(plan):
             continue
+        if _is_narrow(best, min(route.sharp(plan.tuning), plan.tuning.routes.known)):  # narrow without it
+            return best
         for ends in answers_of(route.name, route.epsilon(plan, target), trail):
             if math.isnan(ends.lower) or math.isnan(ends.upper):
                 continue

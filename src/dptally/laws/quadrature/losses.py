@@ -64,6 +64,11 @@ class LossNodes:
     mass_error: Floats | None = None  # bounds of the error of log_mass; by default 4 ulps of it
     loss_error: Floats | None = None  # bounds of the error of the losses; by default 4 ulps of them
 
+    def errors(self) -> tuple[Floats, Floats]:
+        """Bounds of the errors of log_mass and of the losses."""
+        slip = 4 * EPS * np.abs(self.log_mass) if self.mass_error is None else self.mass_error
+        return slip, 4 * EPS * np.abs(self.loss) if self.loss_error is None else self.loss_error
+
     @property
     def mean(self) -> float:
         """E[L; L < inf]."""
@@ -95,8 +100,8 @@ class LossNodes:
 
     def _error_block(self, t: Floats, moment: Floats) -> Floats:
         size, n = np.abs(self.loss), self.loss.size
-        slip = EPS * (24 + n) + (4 * EPS * np.abs(self.log_mass) if self.mass_error is None else self.mass_error)
-        blur = EPS * size + (4 * EPS * size if self.loss_error is None else self.loss_error)
+        slip, blur = self.errors()
+        slip, blur = EPS * (24 + n) + slip, EPS * size + blur
         relative = np.where(size > 0, blur / np.where(size > 0, size, 1.0), 0.0)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             u = t[:, None] * self.loss

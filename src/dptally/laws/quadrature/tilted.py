@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
-from dptally.law.characteristic import NodeCharacteristic
+from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.laws.quadrature.legendre import gauss_legendre
+from dptally.laws.quadrature.losses import LossNodes
 from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
 
-__all__ = ["exponential_rule", "tilted_nodes"]
+__all__ = ["characteristic_of", "exponential_rule", "table_of", "tilted_nodes"]
 
 _MOST_POINTS = 640
 _RHO = np.array([1.5, 2.0, 3.0, 5.0, 9.0, 17.0])
@@ -62,6 +63,35 @@ def tilted_nodes(
         log_moment=log_moment,
         log_moment_error=error + 2.2 * defect,
         centre=centre,
+    )
+
+
+def table_of(nodes: LossNodes, theta: Floats, defect: float) -> MomentTable:
+    """K with error bounds, and its derivatives from the tilted nodes, which leave out at most ``defect`` of each."""
+    moment = np.asarray(nodes.log_moment(theta), dtype=np.float64)
+    error = nodes.log_moment_error(theta, moment) + 2.2 * defect
+    with np.errstate(over="ignore", under="ignore"):
+        weight = np.exp(nodes.log_mass + theta[:, None] * nodes.loss - moment[:, None])
+    first = weight @ nodes.loss
+    second = (weight * (nodes.loss - first[:, None]) ** 2).sum(axis=1)
+    return MomentTable(theta, moment, error, first, second)
+
+
+def characteristic_of(nodes: LossNodes, theta: float, defect: float) -> NodeCharacteristic:
+    """phi at one tilt, likewise."""
+    tilt = np.array([theta])
+    moment = np.asarray(nodes.log_moment(tilt), dtype=np.float64)
+    exponent = nodes.log_mass + theta * nodes.loss
+    raw = np.exp(exponent - exponent.max())
+    slip, blur = nodes.errors()
+    return NodeCharacteristic.of(
+        nodes.loss,
+        raw / math.fsum(raw),
+        loss_error=blur,
+        weight_error=slip + theta * blur + EPS * (16 + 2 * np.abs(exponent) + 2 * np.abs(theta * nodes.loss)),
+        defect=2.2 * defect,
+        log_moment=float(moment[0]),
+        log_moment_error=float(nodes.log_moment_error(tilt, moment)[0]) + 2.2 * defect,
     )
 
 

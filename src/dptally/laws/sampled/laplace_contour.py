@@ -31,17 +31,17 @@ from typing import Protocol
 
 import numpy as np
 
-from dptally.law.characteristic import Characteristic, MomentTable, NodeCharacteristic
+from dptally.law.characteristic import Characteristic, MomentTable
 from dptally.laws.quadrature.legendre import gauss_legendre
 from dptally.laws.quadrature.losses import LossNodes
+from dptally.laws.quadrature.tilted import characteristic_of, table_of
 from dptally.numerics.arrays import Floats
-from dptally.numerics.rounding import EPS
 
 __all__ = ["Powers", "Rule", "SampledLaplace", "characteristic", "log_decay", "moment_table", "rule"]
 
 _RHO = np.array([1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.5, 6.0, 12.0, 30.0])
 _LONG, _TALL = 0.5 * (_RHO + 1 / _RHO), 0.5 * (_RHO - 1 / _RHO)
-_HALF = 1.0  # the longest half-panel: heuristic
+_HALF, _TURNS = 1.0, 300.0  # the longest half-panel, by itself and in turns of the fastest wave: heuristic
 _MOST_POINTS, _MOST_NODES = 640, 1 << 13  # of one panel; of one law
 _MOST_CELLS = 1 << 14  # of the grid on which phi is looked at
 _TABLE = -60.0  # log of what quadrature may cost in a table of K
@@ -97,8 +97,9 @@ def log_a(rate: float, w: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _widths(reach: float) -> tuple[int, float]:
-    number = max(1, math.ceil(reach / _HALF))
+def _widths(reach: float, frequency: float) -> tuple[int, float]:
+    """(number, half-length) of equal panels, short enough for a rule of modest length at that frequency."""
+    number = max(1, math.ceil(reach * max(1.0 / _HALF, frequency / _TURNS)))
     return number, reach / number
 
 
@@ -107,7 +108,7 @@ def rule(law: SampledLaplace, least: float, most: float, frequency: float, log_t
     E[e^{theta L}]; None where that needs too many.
     """
     q, r = law.rate, law.noise_reach
-    number, half = _widths(r)
+    number, half = _widths(r, frequency)
     if number > _MOST_NODES // 8:
         return None
     centre = -r + half * (2.0 * np.arange(number) + 1.0)
@@ -186,14 +187,8 @@ def moment_table(law: SampledLaplace, theta: Floats) -> MomentTable:
         found = rule(law, float(theta[rows].min()), float(theta[rows].max()), 0.0, _TABLE)
         if found is None:
             continue
-        nodes = law.losses(found)
-        moment = np.asarray(nodes.log_moment(theta[rows]), dtype=np.float64)
-        error = nodes.log_moment_error(theta[rows], moment) + 2.2 * math.exp(_TABLE)
-        with np.errstate(over="ignore", under="ignore"):
-            weight = np.exp(nodes.log_mass + theta[rows, None] * nodes.loss - moment[:, None])
-        first = weight @ nodes.loss
-        second = (weight * (nodes.loss - first[:, None]) ** 2).sum(axis=1)
-        columns[1:, rows] = moment, error, first, second
+        table = table_of(law.losses(found), theta[rows], math.exp(_TABLE))
+        columns[1:, rows] = table.moment, table.error, table.first, table.second
     return MomentTable(*columns)
 
 
@@ -201,26 +196,7 @@ def moment_table(law: SampledLaplace, theta: Floats) -> MomentTable:
 def characteristic(law: SampledLaplace, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
     """phi at one tilt for |u| <= reach."""
     found = rule(law, theta, theta, reach, log_tolerance)
-    if found is None:
-        return None
-    nodes = law.losses(found)
-    tilt = np.array([theta])
-    moment = np.asarray(nodes.log_moment(tilt), dtype=np.float64)
-    error = float(nodes.log_moment_error(tilt, moment)[0])
-    exponent = nodes.log_mass + theta * nodes.loss
-    raw = np.exp(exponent - exponent.max())
-    slip = nodes.mass_error if nodes.mass_error is not None else 4 * EPS * np.abs(nodes.log_mass)
-    blur = nodes.loss_error if nodes.loss_error is not None else 4 * EPS * np.abs(nodes.loss)
-    defect = 2.2 * math.exp(log_tolerance)
-    return NodeCharacteristic.of(
-        nodes.loss,
-        raw / math.fsum(raw),
-        loss_error=blur,
-        weight_error=slip + theta * blur + EPS * (16 + 2 * np.abs(exponent) + 2 * np.abs(theta * nodes.loss)),
-        defect=defect,
-        log_moment=float(moment[0]),
-        log_moment_error=error + defect,
-    )
+    return None if found is None else characteristic_of(law.losses(found), theta, math.exp(log_tolerance))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ Derivations: docs/certificates-smoothing.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,7 @@ Complexes = NDArray[np.complex128]
 
 Parts = Sequence[tuple[Law, int]]
 
-__all__ = ["Smoothed", "applies", "for_delta", "for_epsilon"]
+__all__ = ["Smoothed", "applies", "for_delta", "for_epsilon", "near_delta", "near_epsilon"]
 
 _MOST_VARIANCE = 1.0  # of the theorem
 
@@ -86,37 +86,86 @@ class Smoothed:
 
 
 def applies(composition: Composition) -> bool:
-    """All laws have characteristic functions; atoms of one law alone have better: a binomial sum."""
-    parts = composition.parts
-    known = all(type(law).has_characteristic for law, _ in parts)
-    return known and (len(parts) > 1 or type(parts[0][0]).log_decay is not Law.log_decay)
+    """All laws have characteristic functions; atoms of one law alone have better if they lie evenly: a lattice."""
+    laws = [law for law, _ in composition.parts]
+    if not all(type(law).has_characteristic for law in laws):
+        return False
+    return len(laws) > 1 or type(laws[0]).log_decay is not Law.log_decay or not _lies_evenly(laws[0])
 
 
-def for_delta(composition: Composition, log_delta: float, tuning: Tuning = STANDARD) -> Smoothed | None:
-    """The smoothed contour whose saddle is where delta(eps) is about exp(log_delta)."""
+def _lies_evenly(law: Law) -> bool:
+    from dptally.accounting.certified.lattice.grid import spacing
+
+    atoms = law.atoms()
+    return len(atoms) < 3 or spacing(np.array([loss for loss, _ in atoms])) is not None
+
+
+def near_delta(composition: Composition, log_delta: float, tuning: Tuning = STANDARD) -> Iterator[Smoothed]:
+    """Smoothed contours whose saddle is where delta(eps) is about exp(log_delta), those with less noise later."""
     return _located(composition.parts, at_delta(log_delta), None, tuning)
 
 
-def for_epsilon(composition: Composition, epsilon: float, tuning: Tuning = STANDARD) -> Smoothed | None:
-    """The smoothed contour through the saddle of this eps."""
+def near_epsilon(composition: Composition, epsilon: float, tuning: Tuning = STANDARD) -> Iterator[Smoothed]:
+    """Smoothed contours through the saddle of this eps, those with less noise later."""
     return _located(composition.parts, at_epsilon(epsilon), epsilon, tuning)
 
 
-def _located(parts: Parts, locate: Locate, epsilon: float | None, tuning: Tuning) -> Smoothed | None:
+def for_delta(composition: Composition, log_delta: float, tuning: Tuning = STANDARD) -> Smoothed | None:
+    """The first of them."""
+    return next(near_delta(composition, log_delta, tuning), None)
+
+
+def for_epsilon(composition: Composition, epsilon: float, tuning: Tuning = STANDARD) -> Smoothed | None:
+    """The first of them."""
+    return next(near_epsilon(composition, epsilon, tuning), None)
+
+
+def _located(parts: Parts, locate: Locate, epsilon: float | None, tuning: Tuning) -> Iterator[Smoothed]:
     table = tabulate(parts, lambda rows: 3 * locate(rows) < rows.theta[-1], tuning.contour)
     if len(table.theta) < 2:
-        return None
+        return
     fine = tabulate_at(parts, locate(table) * np.asarray(tuning.smoothed.around))
     if not np.isfinite(fine.moment).all():
-        return None
+        return
     theta = locate(fine)
     at = epsilon if epsilon is not None else float(np.interp(theta, fine.theta, saddle_epsilon(fine)))
     scale = abs(at) if epsilon is None else max(abs(at), 1 / theta)  # delta is asked for relative to itself
-    wanted = min(tuning.smoothed.most_variance, tuning.smoothed.width * min(1.0, scale) / (1 + theta))
-    variance = min(_MOST_VARIANCE, wanted)
-    if variance < 1e-30:  # an eps next to nothing
-        return None
-    return _contour(parts, _smoothed(merged(table, fine), variance), theta, variance, at, tuning.smoothed)
+    least, most = (tuning.smoothed.width * size / (1 + theta) for size in (min(1.0, scale), scale))
+    if least < 1e-30:  # an eps next to nothing
+        return
+    tilts, last = merged(table, fine), math.inf
+    for share, terms in ((1.0, tuning.smoothed.few_terms), (tuning.smoothed.less, tuning.smoothed.more_terms)):
+        variance = _variance(tilts, theta, at, (share * least, share * max(least, most)), terms, tuning.smoothed)
+        if not variance < 0.5 * last:
+            return
+        found = _contour(parts, _smoothed(tilts, variance), theta, variance, at, tuning.smoothed)
+        if found is None:
+            return
+        yield found
+        last = variance
+
+
+def _variance(
+    tilts: MomentTable, theta: float, epsilon: float, ends: tuple[float, float], terms: int, tuning: SmoothedTuning
+) -> float:
+    """As little noise as so many terms allow: their number falls like its square root."""
+    reached = _period(tilts, theta, epsilon, tuning) * _decay(tilts, theta, tuning)
+    needed = (reached / (2 * math.pi * terms)) ** 2
+    return min(_MOST_VARIANCE, tuning.most_variance, max(ends[0], min(ends[1], needed)))
+
+
+def _log_size(tilts: MomentTable, theta: float) -> float:
+    return log_size_at(theta, float(tilts.second[int(np.argmin(np.abs(tilts.theta - theta)))]))
+
+
+def _period(tilts: MomentTable, theta: float, epsilon: float, tuning: SmoothedTuning) -> float:
+    moment = float(np.interp(theta, tilts.theta, tilts.moment))
+    return alias_period(tilts, theta, moment, epsilon, _log_size(tilts, theta), tuning.relative)
+
+
+def _decay(tilts: MomentTable, theta: float, tuning: SmoothedTuning) -> float:
+    """In units of one over the noise, how far out a Gaussian has fallen far enough."""
+    return math.sqrt(2 * max(1.0, -math.log(tuning.relative) - _log_size(tilts, theta) - math.log(theta)))
 
 
 def _smoothed(table: MomentTable, variance: float) -> MomentTable:
@@ -129,10 +178,8 @@ def _smoothed(table: MomentTable, variance: float) -> MomentTable:
 def _contour(
     parts: Parts, tilts: MomentTable, theta: float, variance: float, epsilon: float, tuning: SmoothedTuning
 ) -> Smoothed | None:
-    log_size = log_size_at(theta, float(tilts.second[int(np.argmin(np.abs(tilts.theta - theta)))]))
-    moment = float(np.interp(theta, tilts.theta, tilts.moment))
-    period = alias_period(tilts, theta, moment, epsilon, log_size, tuning.relative)
-    reach = math.sqrt(2 * max(1.0, -math.log(tuning.relative) - log_size - math.log(theta)) / variance)
+    period = _period(tilts, theta, epsilon, tuning)
+    reach = _decay(tilts, theta, tuning) / math.sqrt(variance)
     if not period * reach < 2 * math.pi * tuning.most_terms:
         return None
     step = 2 * math.pi / period

@@ -14,7 +14,7 @@ from dptally.accounting.certified.tuning import STANDARD, LatticeTuning
 from dptally.law import Composition, Law
 from dptally.numerics.rounding import EPS, Floats
 
-__all__ = ["Layout", "layouts", "step_for"]
+__all__ = ["Layout", "layouts", "spacing", "step_for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _layout(law: Law, count: int, log_floor: float, tilt: float, tuning: Lattice
     positions, masses = atoms[:, 0], atoms[:, 1]
     missing = 1.0 - law.infinity_mass - math.fsum(masses)
     complete = bool(positions.size) and missing <= EPS * (4 + 4 * positions.size)
-    base = _spacing(positions) if positions.size > 1 else None
+    base = spacing(positions) if positions.size > 1 else None
     lowest = float(positions[0]) if positions.size else 0.0
     bounded = math.isfinite(law.supremum) and math.isfinite(law.infimum)
     if complete and bounded:
@@ -79,7 +79,7 @@ def _layout(law: Law, count: int, log_floor: float, tilt: float, tuning: Lattice
     return Layout(law, count, positions, masses, False, None, first, last, trimmed)
 
 
-def _spacing(positions: Floats) -> float | None:
+def spacing(positions: Floats) -> float | None:
     """The common length of the gaps: their mean where they are all equal, to the rounding of the
     positions."""
     even = float(positions[-1] - positions[0]) / (positions.size - 1)

@@ -21,15 +21,23 @@ class Declared:
 
     def pessimistic(self) -> tuple[float, float]:
         """(rate, sigma): more sampling and less noise tell more."""
-        return between(self.rate)[1], root(1 / self.variance)[0]
+        rate, sigma = _ends(self.rate, self.variance)
+        return rate[1], sigma[0]
 
     def optimistic(self) -> tuple[float, float]:
         """(rate, sigma), rounded the other way; the rate stays positive."""
-        return between(self.rate)[0], root(1 / self.variance)[1]
+        rate, sigma = _ends(self.rate, self.variance)
+        return rate[0], sigma[1]
 
     def unrounded(self) -> bool:
         """Whether both are doubles."""
         return self.pessimistic() == self.optimistic()
+
+
+@lru_cache(maxsize=256)
+def _ends(rate: Fraction, variance: Fraction) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The closest doubles around the rate, and around sigma: both directions ask for them."""
+    return between(rate), root(1 / variance)
 
 
 @lru_cache(maxsize=256)

@@ -26,6 +26,9 @@ _MAX_TABLE = 400_000  # nodes times tilts
 _LINES = np.array([0.25, 0.5, 0.8, 1.1, 1.4, 1.7, 2.0, 2.3, 2.6])  # how far contours move, in units of the scale
 _HIGHEST = 4.0
 _CELL = 1 / 16
+_ANGLES = np.array([0.005, 0.02, 0.06, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
+_FINE_ANGLES = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.2, 2.0])
+_FAST, _MOST_CELLS = 50.0, 20_000  # turns of one step from which on the finer bound is worth its time
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,49 @@ class SampledReplaceNodes:
 
     def _step(self, theta: float, reach: float, log_tolerance: float) -> float:
         """The largest step with 2 N(a)/(e^{2 pi a/h} - 1) below the tolerance; N as bounded above."""
-        angle = np.array([0.005, 0.02, 0.06, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
-        a = np.minimum(angle * self.scale, 6.0)
-        angle = a / self.scale
-        log_n = 0.5 * a * a + 2 * reach * angle - theta * np.log(np.cos(0.5 * angle))
-        best = min(0.5, float((2 * math.pi * a / (math.log(2.0) + log_n - log_tolerance + 0.1)).max()))
-        return max(math.floor(best * 4096), 1) / 4096.0
+        a = np.minimum(_ANGLES * self.scale, 6.0)
+        step = _largest(a, self._log_most(a, theta, reach), log_tolerance)
+        if reach * step < _FAST:
+            return step
+        a = np.minimum(_FINE_ANGLES * self.scale, 6.0)
+        return max(step, _largest(a, self._log_strip(a, theta, reach, log_tolerance), log_tolerance))
+
+    def _log_most(self, a: Floats, theta: float, reach: float) -> Floats:
+        """log of a bound of N(a) / M: both arguments of A at most the angle."""
+        return np.asarray(0.5 * a * a + 2 * reach * a / self.scale - theta * np.log(np.cos(0.5 * a / self.scale)))
+
+    def _log_strip(self, a: Floats, theta: float, reach: float, log_tolerance: float) -> Floats:
+        r"""The same cell by cell, for a reach at which the arguments decide: with share = q e^w / A,
+
+            arg A(t + ia) = atan(share sin / (1 - share (1 - cos))),
+            |A(-t - ia)|^2 = A(-t)^2 (1 - 2 share(-t) (1 - share(-t)) (1 - cos)),
+
+        the first growing with t, that of -t falling. On a cell the log of the tilted density exceeds its ends by at
+        most an eighth of the square of the cell times 1 + theta share(-t) (1 - share(-t)) / s^2, and its mean (so, by
+        Jensen, the log of M's share) falls below theirs by at most a twelfth times (1 + theta) share(t) (1 - share(t))
+        / s^2 - 1. Outside of the cells there is less than the tolerance even where everything else is at its largest.
+        """
+        s, worst = self.scale, self._log_most(a, theta, reach)
+        left, right = self._ends(theta, log_tolerance - float(worst.max()))
+        cell = min(_CELL, _CELL * s)
+        if (right - left) / cell > _MOST_CELLS:
+            return worst
+        edges = np.asarray(cell * np.arange(math.floor(left / cell), math.ceil(right / cell) + 1), dtype=np.float64)
+        log_f = self._exponent(edges, theta)[0]
+        grow, fall = self._kernel().share(edges), self._kernel().share(-edges)
+        rising = np.minimum(0.25, grow[1:] * (1 - grow[:-1]))
+        falling = np.minimum(0.25, fall[:-1] * (1 - fall[1:]))
+        mean = 0.5 * (log_f[:-1] + log_f[1:]) - np.maximum(0.0, (1 + theta) * rising / s**2 - 1.0) * cell**2 / 12
+        top = float(mean.max())
+        log_least = top + math.log(float(np.exp(mean - top).sum()))
+        log_most = np.maximum(log_f[:-1], log_f[1:]) + (1.0 + theta * falling / s**2) * cell**2 / 8 - log_least
+        angle = (a / s)[:, None]
+        less, sine = 1 - np.cos(angle), np.sin(angle)
+        argument = np.arctan2(grow[1:] * sine, 1 - grow[1:] * less) + np.arctan2(fall[:-1] * sine, 1 - fall[:-1] * less)
+        exponent = log_most + reach * argument - 0.5 * theta * np.log1p(-2 * falling * less)
+        peak = exponent.max(axis=1)
+        inside = peak + np.log(np.exp(exponent - peak[:, None]).sum(axis=1)) + 0.5 * a * a
+        return np.asarray(np.logaddexp(inside, log_tolerance) + 1e-6)
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> NodeCharacteristic | None:
         step = self._step(theta, reach, log_tolerance)
@@ -193,3 +233,9 @@ class SampledReplaceNodes:
             total = parts.sum(axis=1) + slack * np.abs(parts).sum(axis=1) + outside
             best = np.minimum(best, np.log1p(np.maximum(total, -1 + 1e-300)))
         return best
+
+
+def _largest(a: Floats, log_n: Floats, log_tolerance: float) -> float:
+    """The largest step that one of the lines Im t = a allows."""
+    best = min(0.5, float((2 * math.pi * a / (math.log(2.0) + log_n - log_tolerance + 0.1)).max()))
+    return max(math.floor(best * 4096), 1) / 4096.0

@@ -1,0 +1,112 @@
+r"""Discrete Gaussian noise on a Poisson sample under ADD_REMOVE: the generic law, its atoms as nodes of contours.
+
+Outputs are numbered so that the loss of the noise alone, L(j) = s (s + 2j) / (2 sigma^2), grows with j; the sampled
+loss L' grows by at most as much from one output to the next. What a list of outputs leaves out of E[e^{theta L'}]:
+
+* **large losses**, j > last. The terms m(j) = P'(j) e^{theta L'(j)} have m(j + 1) / m(j) <= e^{(theta s - j - 1/2) /
+  sigma^2}: the density of the mixture against that of the noise, A e^{-L}, falls with L, and on the other side there
+  is no such factor. So with j_0 = floor(theta s) and d = last + 1 - j_0 > 2 the rest is at most m(j_0) e^{-d (d - 2) /
+  (2 sigma^2)} / (1 - e^{-(d - 1) / sigma^2}), and m(j_0) is no more than the moment. Where L' <= l it is at most
+  e^{theta l} P(j > last), and the moment is at least one.
+* **large negative losses**, j < -last: at most both members' probability, e^{theta L'} being less than one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from dptally.checks import Floats
+from dptally.law import Law
+from dptally.law.adjacency import Direction
+from dptally.law.characteristic import Characteristic, MomentTable
+from dptally.law.listed import ListedAtoms
+from dptally.laws.discrete_gaussian import DiscreteGaussianLaw
+from dptally.laws.quadrature.losses import LossNodes
+from dptally.laws.quadrature.tilted import characteristic_of, table_of
+from dptally.laws.sampled.generic import SampledLaw
+from dptally.numerics.rounding import EPS, SMALLEST
+
+__all__ = ["SampledDiscreteGaussianLaw"]
+
+_MOST_NODES = 1 << 12
+_TABLE, _DEPTH = -60.0, -690.0  # logs of what may be left out of a table of K, and of a list of atoms
+
+
+@dataclass(frozen=True, slots=True)
+class SampledDiscreteGaussianLaw(SampledLaw):
+    """The loss log A(L) under the mixture (REMOVE), or -log A(-L) without the record (ADD)."""
+
+    has_characteristic: ClassVar[bool] = True
+
+    def moment_table(self, theta: Floats) -> MomentTable:
+        found = _outputs(self, float(theta.max()), _TABLE)
+        if found is None:
+            return MomentTable(theta, *np.full((4, len(theta)), np.inf))
+        return table_of(found[0], theta, found[1])
+
+    def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
+        """The atoms are the nodes, for every u."""
+        del reach
+        found = _outputs(self, theta, log_tolerance)
+        return None if found is None else characteristic_of(found[0], theta, found[1])
+
+    def listed_atoms(self) -> ListedAtoms | None:
+        found = _outputs(self, 0.0, _DEPTH)
+        if found is None:
+            return None
+        nodes, missed = found
+        slip, blur = nodes.errors()
+        with np.errstate(under="ignore"):
+            mass = np.exp(nodes.log_mass)
+        least = np.where(mass > 1e-300, mass * (1 - 2 * slip), 0.0)  # below, doubles lose their digits
+        return ListedAtoms(
+            nodes.loss - blur,
+            nodes.loss + blur,
+            least,
+            mass * (1 + 2 * slip) + SMALLEST,
+            math.log(missed) if missed > 0 else _DEPTH,
+        )
+
+    def optimistic(self) -> Law:
+        return self._least()
+
+
+@lru_cache(maxsize=128)
+def _outputs(law: SampledDiscreteGaussianLaw, theta: float, log_tolerance: float) -> tuple[LossNodes, float] | None:
+    """The outputs that matter up to this tilt, and what the others have of the moment at the most; None if too many."""
+    inner = law.inner
+    assert isinstance(inner, DiscreteGaussianLaw)
+    sigma, s = inner.sigma, float(inner.shift)
+    wide = sigma * math.sqrt(2 * (6.0 - log_tolerance)) + 4.0
+    least = -math.ceil(s + wide)
+    mode = math.floor(theta * s)
+    last, capped = mode + math.ceil(wide), math.inf
+    if law.side is Direction.ADD:
+        lift = theta * -math.log1p(-law.rate) * (1 + 4 * EPS)
+        capped = math.ceil(sigma * math.sqrt(2 * (6.0 - log_tolerance + lift)) + 2.0)
+    most = max(int(min(last, capped)), -least)
+    if not (most - least <= _MOST_NODES and sigma >= 1e-3 and s < 2.0**50):
+        return None
+    j = np.arange(float(least), most + 1.0)
+    weight = -0.5 * (j / sigma) ** 2
+    # both sides are losses of one law: j stands for -k on the one and for k - s on the other
+    log_mass = weight - math.log(math.fsum(np.exp(weight)))
+    nodes = law._mixed(0.5 * s * (s + 2.0 * j) / sigma**2, log_mass)
+    d = most + 1.0 - mode
+    above = _log_series(d * (d - 2) / 2, d - 1, sigma) if d > 2 else math.inf
+    if capped <= last:
+        above = min(above, lift + _log_series((most + 1.0) ** 2 / 2, most + 0.5, sigma))
+    below = math.log(2.0) + _log_series((1.0 - least - s) ** 2 / 2, -least - s, sigma)
+    missed = math.exp(min(above, 0.0)) + math.exp(min(below, 0.0))
+    return nodes, missed * (1 + 1e-9) + SMALLEST
+
+
+def _log_series(fall: float, ratio: float, sigma: float) -> float:
+    """log of e^{-fall / sigma^2} / (1 - e^{-ratio / sigma^2}), rounded up."""
+    square = sigma * sigma
+    return -fall / square * (1 - 8 * EPS) - math.log(-math.expm1(-ratio / square)) + 8 * EPS
