@@ -9,7 +9,9 @@ a word. So this ledger does not rest on them:
 - the side file records size and time of the database after every checkpoint, so a file that was overwritten in
   place is noticed;
 - while a process has the ledger open it holds *pins*: shared locks on the bytes by which SQLite finds out
-  whether it is the last user. So nobody deletes the write-ahead log, or makes its index anew, under another.
+  whether it is the last user. So nobody deletes the write-ahead log, or makes its index anew, under another;
+- one pin more, on a byte of the database that its name gives, tells whether anybody uses the file under another
+  name (a hard link, a link that was turned, a mount): that one would keep a log of its own.
 
 All of these are locks of an open file description (F_OFD_SETLK), which only its own close ends. Where the system
 has none (outside Linux) the side file is locked by ``flock`` and the rest is left to SQLite.
@@ -25,6 +27,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 from dptally.errors import LedgerUnavailable
@@ -41,6 +44,7 @@ _WRITE, _READ, _USERS = 0, 1, 2  # bytes of the side file; a process that has th
 _RECORD = 16  # where the side file records the database
 _SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510  # of the database: held shared by every SQLite connection
 _DEAD_MAN = 128  # of the -shm file: held shared by every process that maps it
+_NAMES, _MOST_NAMES = 1 << 40, 1 << 32  # of the database, far beyond its end: held shared by the users of each name
 
 
 class Guard:
@@ -183,7 +187,20 @@ class Guard:
             self._pins.append(descriptor)
             if not _set(descriptor, fcntl.F_RDLCK, first, size):  # pragma: no cover  (only a foreign program could)
                 raise _locked()
+            if path == self.database:
+                self._check_only_name(descriptor)
         self.files = self.present()
+
+    def _check_only_name(self, descriptor: int) -> None:
+        """Of two who open the file under different names at once, each locks before it looks: one sees the other."""
+        mine = _place_of_name(self.database)
+        _set(descriptor, fcntl.F_RDLCK, _NAMES + mine, 1)
+        before, after = (_NAMES, mine), (_NAMES + mine + 1, _MOST_NAMES - mine - 1)
+        if any(size and _is_held(descriptor, first, size) for first, size in (before, after)):
+            raise LedgerUnavailable(
+                f"the file {self.database!r} is in use under another name (a link, or a mount), which has a log of its "
+                "own; nothing was debited. Open it under that name, or close it there first"
+            )
 
     def _accept(self) -> None:
         """Take the file as it is, unless somebody else has it open in another state."""
@@ -295,6 +312,20 @@ def _set(descriptor: int, kind: int, first: int, size: int) -> bool:
     except (BlockingIOError, PermissionError):
         return False
     return True
+
+
+def _is_held(descriptor: int, first: int, size: int) -> bool:
+    """fcntl(F_OFD_GETLK): whether somebody else holds a lock in this range."""
+    question = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, first, size, 0)
+    answer: int = struct.unpack("hhqqi4x", fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, question))[0]
+    return answer != fcntl.F_UNLCK
+
+
+def _place_of_name(database: str) -> int:
+    """A number for the name of a file: its directory, by identity, and what it is called there."""
+    folder, name = os.path.split(database)
+    digest = sha256(f"{identity_of(folder or '.')} {name}".encode(errors="surrogateescape")).digest()
+    return int.from_bytes(digest[:4], "big")
 
 
 def _names(path: str, descriptor: int) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import random
+import re
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -33,6 +36,7 @@ _PRAGMAS = (
     "cache_size=-65536",  # 64 MiB: the index of keys of a long ledger is read all over
     "wal_autocheckpoint=0",  # see ``tidy``
 )
+_DRAFT = re.compile(r"\.[0-9a-f]{16}")  # what the name of a ledger in the making ends in
 _kept: list[object] = []  # connections that must not be closed any more, not even by the garbage collector
 
 
@@ -99,6 +103,7 @@ def check_file(path: Path) -> None:
             size = file.seek(0, os.SEEK_END)
     except OSError as error:
         raise LedgerUnavailable(f"the file {str(path)!r} cannot be read ({error.strerror})") from None
+    _check_only_name(path)
     if not header:
         raise LedgerUnavailable(
             f"the file {str(path)!r} is empty: it is no ledger, or it was cut. Restore it from a backup, "
@@ -112,6 +117,23 @@ def check_file(path: Path) -> None:
     if size < promised and not (log.exists() and log.stat().st_size):
         raise LedgerUnavailable(
             f"the file {str(path)!r} is damaged: it has {size} bytes of {promised}. Restore it from a backup"
+        )
+
+
+def _check_only_name(path: Path) -> None:
+    """A log belongs to a name, so a file with two names could have two logs. The name that a maker of this ledger,
+    killed in the middle, has left is taken away.
+    """
+    real = path.resolve()
+    for draft in real.parent.glob(f".{glob.escape(real.name)}.*"):
+        with suppress(OSError):
+            if _DRAFT.fullmatch(draft.suffix) and draft.samefile(real):
+                draft.unlink()
+    names = real.stat().st_nlink
+    if names > 1:
+        raise LedgerUnavailable(
+            f"the file {str(path)!r} has {names} names (hard links), and under each it would have a log of its own; "
+            "nothing was debited. Keep the one that has a -wal file beside it, if any has, and remove the others"
         )
 
 

@@ -67,13 +67,16 @@ class Store:
         self._url = checked_url(url)
         self.sqlite = self._url.get_backend_name() == "sqlite"
         self.path: Path | None = checked_path(self._url) if self.sqlite else None
-        self._guard: Guard | None = None if self.path is None else guard_of(self.path)
+        self._guard: Guard | None = None
         self._file: tuple[int, int] | None = None
-        if self._guard is not None and not fresh:
-            with self._guard.writing(timeout):
-                check_file(self._path)
-                self._file = self._guard.present()[0]
         self._pid = os.getpid()
+        if self.path is not None:
+            with self._entered():  # before anything that another thread may have held at a fork
+                self._guard = guard_of(self.path)
+                if not fresh:
+                    with self._guard.writing(timeout):
+                        check_file(self.path)
+                        self._file = self._guard.present()[0]
         self._idle: list[sa.Connection] = []  # of SQLite, at rest between two transactions
         self.engine = self._engine()
         forks.register(self)
