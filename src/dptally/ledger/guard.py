@@ -53,6 +53,7 @@ class Guard:
     def __init__(self, database: str) -> None:
         self.database = database
         self.path = f"{database}-lock"
+        self._log, self._index = f"{database}-wal", f"{database}-shm"
         self.connections = 0  # of this process, open
         self.inherited = False  # they came with a fork
         self._begin()
@@ -88,7 +89,7 @@ class Guard:
             raise _locked()
         try:
             if self._depth == 0:
-                self._writing = self._taken(self._writing, _WRITE, timeout)
+                self._take("_writing", _WRITE, timeout)
             self._depth += 1
             try:
                 yield
@@ -107,7 +108,7 @@ class Guard:
             return
         with self._count:
             if self._readers == 0:
-                self._reading = self._taken(self._reading, _READ, timeout, shared=True)
+                self._take("_reading", _READ, timeout, shared=True)
             self._readers += 1
         try:
             yield
@@ -136,16 +137,24 @@ class Guard:
             finally:
                 _lock(self._reading, _READ, None)
 
-    def _taken(self, descriptor: int | None, byte: int, timeout: float, shared: bool = False) -> int | None:
+    def _take(self, which: str, byte: int, timeout: float, shared: bool = False) -> None:
+        """Lock a byte through the descriptor of this name, which is opened where it is not the side file's."""
         deadline = time.monotonic() + timeout
         pause = 0.0002
         while True:
-            descriptor = self._opened(descriptor)
-            if descriptor is None or _lock(descriptor, byte, exclusive=not shared):
-                if descriptor is None or _names(self.path, descriptor):
-                    return descriptor
-                _lock(descriptor, byte, None)  # the side file was replaced while we waited
+            descriptor: int | None = getattr(self, which)
+            if descriptor is None:
+                descriptor = self._opened(None)
+                setattr(self, which, descriptor)
+            if descriptor is None:
+                return
+            taken = _lock(descriptor, byte, exclusive=not shared)
+            if not _names(self.path, descriptor):  # the side file was replaced: its locks are nobody's any more
+                setattr(self, which, None)
+                os.close(descriptor)
                 continue
+            if taken:
+                return
             if time.monotonic() > deadline:
                 raise _locked()
             time.sleep(random.uniform(pause / 2, pause))
@@ -178,7 +187,7 @@ class Guard:
         self._accept()
         for path, first, size in (
             (self.database, _SHARED_FIRST, _SHARED_SIZE),
-            (f"{self.database}-shm", _DEAD_MAN, 1),
+            (self._index, _DEAD_MAN, 1),
         ):
             try:
                 descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -229,11 +238,15 @@ class Guard:
 
     def present(self) -> tuple[tuple[int, int] | None, ...]:
         """Which files stand at the paths of the database, its log, and the log's index."""
-        return tuple(identity_of(f"{self.database}{suffix}") for suffix in ("", "-wal", "-shm"))
+        return identity_of(self.database), identity_of(self._log), identity_of(self._index)
 
     def check(self) -> None:
         """The files must be those that were opened: what is written to a removed file is lost."""
-        if self.files and (self.present() != self.files or not self._recorded()):
+        if not self.files:
+            return
+        found = _stat(self.database)
+        present = _identity(found), identity_of(self._log), identity_of(self._index)
+        if present != self.files or not self._recorded(found):
             raise self._replaced()
 
     def _replaced(self) -> LedgerUnavailable:
@@ -249,7 +262,7 @@ class Guard:
         if self._writing is not None and _OFD:
             os.pwrite(self._writing, self._seen() if known else bytes(16), _RECORD)
 
-    def _recorded(self) -> bool:
+    def _recorded(self, found: os.stat_result | None = None) -> bool:
         """Whether the database is as it was recorded. Where nothing is (a new side file, or a process that died
         during a checkpoint) it is recorded now.
         """
@@ -259,14 +272,11 @@ class Guard:
         if len(record) < 16 or record == bytes(16):
             self.note()
             return True
-        return record == self._seen()
+        return record == self._seen(found)
 
-    def _seen(self) -> bytes:
-        try:
-            found = os.stat(self.database)
-        except OSError:
-            return bytes(16)
-        return struct.pack("qq", found.st_mtime_ns, found.st_size)
+    def _seen(self, found: os.stat_result | None = None) -> bytes:
+        found = found or _stat(self.database)
+        return bytes(16) if found is None else struct.pack("qq", found.st_mtime_ns, found.st_size)
 
 
 _guards: dict[str, Guard] = {}
@@ -334,11 +344,18 @@ def _names(path: str, descriptor: int) -> bool:
 
 
 def identity_of(path: str) -> tuple[int, int] | None:
+    return _identity(_stat(path))
+
+
+def _identity(found: os.stat_result | None) -> tuple[int, int] | None:
+    return None if found is None else (found.st_dev, found.st_ino)
+
+
+def _stat(path: str) -> os.stat_result | None:
     try:
-        found = os.stat(path)
+        return os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
 
 
 def _mode(database: str) -> int:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -21,7 +21,18 @@ from sqlalchemy.pool import QueuePool
 from dptally.errors import InvalidArgument, LedgerUnavailable
 from dptally.ledger.guard import Guard, guard_of
 
-__all__ = ["check_file", "checked_path", "replaced", "set_durability", "set_writing", "sqlite_engine", "tidy"]
+__all__ = [
+    "check_file",
+    "checked_path",
+    "replaced",
+    "run_alone",
+    "set_durability",
+    "set_writing",
+    "sqlite_engine",
+    "tidy",
+]
+
+T = TypeVar("T")
 
 _LOG_LIMIT = 4 << 20  # bytes of write-ahead log after which it is moved into the file
 _LOG_FLOOD = 128 << 20  # bytes after which it is moved even if readers are never away
@@ -166,9 +177,25 @@ def sqlite_engine(path: Path, read_only: bool, timeout: float, fresh: bool, file
     @event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
         driver: Any = connection.connection.dbapi_connection
-        driver.execute("BEGIN IMMEDIATE" if driver.writes else "BEGIN DEFERRED")
+        if not driver.in_transaction:
+            driver.execute("BEGIN IMMEDIATE" if driver.writes else "BEGIN DEFERRED")
 
     return engine
+
+
+def run_alone(connection: sa.Connection, work: Callable[[sa.Connection], T]) -> T:
+    """Run ``work`` in a transaction that writes. It is begun and ended on the driver's connection, which costs a tenth
+    of SQLAlchemy's; a statement that goes through SQLAlchemy joins it.
+    """
+    driver: Any = connection.connection.dbapi_connection
+    driver.execute("BEGIN IMMEDIATE")
+    try:
+        done = work(connection)
+    except BaseException:
+        connection.rollback() if connection.in_transaction() else driver.rollback()
+        raise
+    connection.commit() if connection.in_transaction() else driver.commit()
+    return done
 
 
 def set_writing(connection: sa.Connection, writes: bool) -> None:

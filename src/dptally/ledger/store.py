@@ -26,6 +26,7 @@ from dptally.ledger.sqlite_file import (
     check_file,
     checked_path,
     replaced,
+    run_alone,
     set_durability,
     set_writing,
     sqlite_engine,
@@ -135,12 +136,12 @@ class Store:
 
     def _write_once(self, work: Callable[[sa.Connection], T]) -> T:
         with self._entered(), self._exclusive(), plain_words(), self._connected(writes=True) as connection:
-            if self._guard is not None:
-                set_durability(connection, at_once=not isinstance(work, Settlement))
-            with connection.begin():
-                done = work(connection)
-            if self._guard is not None:
-                tidy(connection, self._guard)
+            if self._guard is None:
+                with connection.begin():
+                    return work(connection)
+            set_durability(connection, at_once=not isinstance(work, Settlement))
+            done = run_alone(connection, work)
+            tidy(connection, self._guard)
             return done
 
     @contextmanager
@@ -150,9 +151,14 @@ class Store:
             return
         with self._guard.writing(self._timeout):
             self._guard.check()
-            if self._file is not None and identity_of(str(self._path)) != self._file:
+            if self._file is not None and self._present(self._guard) != self._file:
                 raise replaced(self._path)
             yield
+
+    def _present(self, guard: Guard) -> tuple[int, int] | None:
+        """The file at the path, which the guard has just looked at where the path is no link."""
+        path = str(self._path)
+        return guard.files[0] if guard.files and path == guard.database else identity_of(path)
 
     @contextmanager
     def _connected(self, writes: bool) -> Iterator[sa.Connection]:
