@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ledger_workers import PLAN, Worker, finish, publish, start
+from ledger_workers import PLAN, Worker, finish, note, publish, start
 
 import dptally as dp
 from dptally.errors import InvalidArgument, LedgerUnavailable
@@ -47,6 +47,7 @@ def nothing_lost(url: str, out: Path) -> int:
         kept = {entry.key for entry in ledger.history("d")}
         assert acknowledged <= kept, f"{len(acknowledged - kept)} of {len(acknowledged)} debits were lost"
         ledger.verify()
+    note("files", acknowledged=len(acknowledged), lost=len(acknowledged - kept))
     return len(acknowledged)
 
 
