@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -56,6 +57,12 @@ def start(target: Callable[..., object], *arguments: object) -> Worker:
 
 def finish(workers: Sequence[Worker]) -> None:
     assert [worker.join() for worker in workers] == [0] * len(workers)
+
+
+def note(what: str, **figures: int) -> None:
+    """What a test has tried, for docs/reliability.md: a line in the file that DPTALLY_FIGURES names, if any."""
+    if path := os.environ.get("DPTALLY_FIGURES"):
+        publish(path, json.dumps({"what": what, **figures}))
 
 
 def publish(path: str, text: str) -> None:

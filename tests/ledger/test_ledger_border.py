@@ -62,6 +62,12 @@ class Untouchable:
     __float__ = __contains__ = __index__ = _touched
 
 
+def test_an_argument_beyond_the_doubles_burns_nothing(ledger: Ledger) -> None:
+    asked: dict[str, Any] = {"q": 0.5, "candidates": [0, 1], "epsilon": 0.1, "adjacency": dp.ADD_REMOVE}
+    ledger.release("d", release.quantile, [1.0, None], missing=10**400, **asked)
+    assert [entry.state for entry in ledger.history("d")] == ["released"]
+
+
 # -- adjacency and unit --------------------------------------------------------------------------------------
 
 
@@ -83,6 +89,18 @@ def test_a_plan_for_another_adjacency_is_refused_before_the_debit(ledger: Ledger
     assert isinstance(error, CannotPrice)
     assert isinstance(error, InvalidArgument)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_what_holds_for_replaced_records_alone_is_refused_elsewhere(ledger: Ledger) -> None:
+    """In the shuffle model, and where each answers for herself, the number of people is public."""
+    shuffled = dp.ShuffleModel(dp.RandomizedResponse(0.6, 3), 1000)
+    for plan in (shuffled, 2 * shuffled + PLAN):
+        with pytest.raises(TermsMismatch, match="No conversion is valid"):
+            ledger.spend("d", plan)
+    ledger.spend("replace", shuffled)
+    with pytest.raises(TermsMismatch, match="an account that was created with adjacency=REPLACE"):
+        ledger.release("d", release.randomized_response, Untouchable(), p=0.51)
+    ledger.release("replace", release.randomized_response, [0, 1], p=0.51)
 
 
 def test_the_conversion_that_is_offered_is_taken(ledger: Ledger) -> None:

@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from ledger_workers import PLAN, die_at, spend_until_killed, start
+from ledger_workers import PLAN, die_at, note, spend_until_killed, start
 
 import dptally as dp
 from dptally.ledger import Ledger
@@ -73,6 +73,7 @@ def test_killed_at_random(url: str, tmp_path: Path) -> None:
         time.sleep(1)
         worker.kill()
     check(url, published(out))
+    note("random kills", kills=lives, published=len(published(out)))
 
 
 def test_a_retry_after_a_crash_is_not_charged_again(url: str, tmp_path: Path) -> None:

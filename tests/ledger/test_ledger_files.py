@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ledger_workers import PLAN, Worker, finish, publish, start
+from ledger_workers import PLAN, Worker, finish, note, publish, start
 
 import dptally as dp
 from dptally.errors import InvalidArgument, LedgerUnavailable
@@ -47,6 +47,7 @@ def nothing_lost(url: str, out: Path) -> int:
         kept = {entry.key for entry in ledger.history("d")}
         assert acknowledged <= kept, f"{len(acknowledged - kept)} of {len(acknowledged)} debits were lost"
         ledger.verify()
+    note("files", acknowledged=len(acknowledged), lost=len(acknowledged - kept))
     return len(acknowledged)
 
 
@@ -116,14 +117,23 @@ def test_a_fork_that_python_does_not_see(ledger: Ledger, sqlite_url: str, tmp_pa
     assert nothing_lost(sqlite_url, out) == 15
 
 
-def test_a_child_of_an_open_transaction_is_refused(ledger: Ledger, sqlite_url: str, tmp_path: Path) -> None:
-    """Forked by other means while a thread is writing: its SQLite cannot be trusted, and it says so."""
+@pytest.mark.parametrize("busy", ["reading", "exclusive_files"])
+def test_a_child_of_an_open_transaction_is_refused(ledger: Ledger, sqlite_url: str, busy: str) -> None:
+    """Forked by other means while a thread is at work: its SQLite cannot be trusted, and it says so at once."""
     script = f"""
-import ctypes, os, sys
+import ctypes, os, sys, threading
 import dptally as dp
 from dptally.ledger import Ledger
 ledger = Ledger.open({sqlite_url!r})
-with ledger._store.reading():
+begun, over = threading.Event(), threading.Event()
+def work():
+    with ledger._store.{busy}():
+        begun.set()
+        over.wait()
+thread = threading.Thread(target=work)
+thread.start()
+begun.wait()
+try:
     pid = ctypes.PyDLL(None).fork()
     if pid == 0:
         try:
@@ -132,10 +142,13 @@ with ledger._store.reading():
             os._exit(0 if "forked in the middle of a transaction" in str(error) else 1)
         os._exit(2)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+finally:
+    over.set()
+thread.join()
 ledger.spend("d", dp.PureDP(1.0), key="parent")
 sys.exit(code)
 """
-    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=25).returncode == 0
     assert "parent" in {entry.key for entry in ledger.history("d")}
     ledger.close()
 
@@ -272,6 +285,40 @@ def test_a_link_that_is_turned_to_another_file_is_noticed(ledger: Ledger, tmp_pa
         with pytest.raises(LedgerUnavailable, match="removed or replaced"):
             linked.spend("d", PLAN)
     ledger.close()
+
+
+# a log belongs to a name: under two names one file would have two logs, and two processes the whole budget each
+
+
+def spend_elsewhere(url: str) -> str:
+    """What another process says that spends the whole budget."""
+    code = f"import dptally as dp; print(dp.Ledger.open({url!r}).spend('small', dp.PureDP(1.0)))"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
+    return done.stdout + done.stderr
+
+
+def test_a_file_is_not_used_under_two_names(sqlite_url: str, tmp_path: Path) -> None:
+    with Ledger.open(sqlite_url, create=True) as made:
+        made.create("small", budget=dp.PureDP(1.0))
+    with Ledger.open(sqlite_url) as ledger:
+        os.link(tmp_path / "budget.db", tmp_path / "twin.db")
+        assert "has 2 names (hard links)" in spend_elsewhere(f"sqlite:///{tmp_path}/twin.db")
+        (tmp_path / "twin.db").unlink()
+        (tmp_path / "budget.db").rename(tmp_path / "moved.db")
+        (tmp_path / "budget.db").symlink_to(tmp_path / "moved.db")
+        assert "in use under another name" in spend_elsewhere(sqlite_url)
+        (tmp_path / "budget.db").unlink()
+        (tmp_path / "moved.db").rename(tmp_path / "budget.db")
+        assert spend_elsewhere(sqlite_url).startswith("Receipt")
+        with pytest.raises(dp.BudgetExceeded):
+            ledger.spend("small", dp.PureDP(1.0))
+
+
+def test_the_name_that_a_killed_maker_left_is_taken_away(ledger: Ledger, sqlite_url: str, tmp_path: Path) -> None:
+    ledger.close()
+    os.link(tmp_path / "budget.db", tmp_path / ".budget.db.0123456789abcdef")
+    Ledger.open(sqlite_url).close()
+    assert not list(tmp_path.glob(".budget*"))
 
 
 def test_after_a_fork_the_file_must_still_be_the_same(ledger: Ledger, sqlite_url: str, tmp_path: Path) -> None:

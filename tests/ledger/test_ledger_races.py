@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from ledger_workers import PLAN, finish, open_many, retry_many, spend_many, start
+from ledger_workers import PLAN, finish, note, open_many, retry_many, spend_many, start
 
 import dptally as dp
 from dptally.ledger import Ledger
@@ -30,6 +30,7 @@ def test_racing_processes_never_overspend(url: str, tmp_path: Path) -> None:
         assert {entry.state for entry in history} == {"released"}
         assert ledger.would_exceed("d", PLAN)
         assert ledger.verify().entries == 1 + 2 * cap
+        note("races", asked=WORKERS * each, paid=len(history), cap=cap)
 
 
 def test_a_storm_of_retries_charges_each_key_once(url: str, tmp_path: Path) -> None:
@@ -42,6 +43,7 @@ def test_a_storm_of_retries_charges_each_key_once(url: str, tmp_path: Path) -> N
         assert len(charged) == len(set(charged))
         assert sorted(entry.key or "" for entry in ledger.history("d")) == sorted(charged)
         assert ledger.verify().entries == 1 + 2 * len(charged)
+        note("retries", asked=total, charged=len(charged))
 
 
 def test_processes_that_open_a_new_ledger_at_once_agree(url: str, tmp_path: Path) -> None:

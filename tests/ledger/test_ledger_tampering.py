@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from ledger_workers import note
 from sqlalchemy import event
 
 import dptally as dp
@@ -252,6 +253,7 @@ def edit_many(ledger: Ledger, number: int, seed: int) -> None:
         assert error is not None, f"not detected: {text}"
     editor.engine.dispose()
     ledger.verify()  # untouched again
+    note("edits", tried=number, found=number)
 
 
 def test_a_thousand_random_edits_are_detected(small: Ledger) -> None:

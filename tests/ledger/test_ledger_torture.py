@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from ledger_workers import Worker, finish, publish, start
+from ledger_workers import Worker, finish, note, publish, start
 from serialisability import Account, Operation, explained
 
 import dptally as dp
@@ -110,6 +110,7 @@ def judge(url: str, out: Path) -> list[Operation]:
         published = Path(f"{out}.published")
         assert set(published.read_text().split() if published.exists() else []) <= set(paid)
         assert explained(history, Account(CAP), paid)
+    note("histories", operations=len(history), paid=len(paid), lost_answers=sum(op.answer == "lost" for op in history))
     return history
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction as F
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from dptally import ADD_REMOVE, REPLACE, release
 from dptally.errors import DptallyError, InvalidArgument
 from dptally.noise.source import SYSTEM
+from dptally.release import selection
 
 SECRET = 987654321.125
 
@@ -149,8 +151,20 @@ def test_categories_that_are_none():
         response(categories=(0,))
     with pytest.raises(InvalidArgument, match="plain values"):
         response(categories=((0, 1), (1, 0)))
+    with pytest.raises(InvalidArgument, match="plain values"):
+        response(categories=((0, 1), (1,)))
     with pytest.raises(InvalidArgument, match="missing must be a declared category"):
         response(missing=2)
+
+
+def test_decimals_that_no_memory_would_hold():
+    """Refused as arguments; as data they follow the rule, for a run that does not end would tell of the record."""
+    huge, tiny = Decimal("1e999999999"), Decimal("-1e-999999999")
+    with pytest.raises(InvalidArgument, match="between"):
+        count(scale=huge)
+    assert selection.finite(huge, F(7)) == 7
+    assert selection.finite(tiny, F(7)) == 0
+    assert selection.finite(Decimal("1e300"), F(7)) == 10**300
 
 
 def test_bits_and_conditions_of_another_type():

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -76,8 +76,7 @@ def is_deferred(call: str) -> bool:
     return call.startswith(_DEFERRED)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A request on its way. ``call`` tells a repeated transaction of this call from another caller's; ``key`` is
     what stands in the unique column of keys.
     """

@@ -99,6 +99,30 @@ class Entry:
         """The plan, read back from its JSON."""
         return plan_from_json(self.plan_json)
 
+    def ended(self, state: State, value: Any, kept: bool) -> Entry:
+        """This spend as it stands after its ending (``dataclasses.replace`` takes three times as long)."""
+        return Entry(
+            self.dataset,
+            self.number,
+            self.at,
+            self.by,
+            self.why,
+            self.key,
+            self.labels,
+            self.partition,
+            self.part,
+            self.plan_json,
+            self.cost,
+            self.symbol,
+            self.expires,
+            self.hash,
+            state,
+            value,
+            self.amount,
+            self.call,
+            kept,
+        )
+
 
 # -- the clock -----------------------------------------------------------------------------------------------
 

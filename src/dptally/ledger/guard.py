@@ -9,7 +9,9 @@ a word. So this ledger does not rest on them:
 - the side file records size and time of the database after every checkpoint, so a file that was overwritten in
   place is noticed;
 - while a process has the ledger open it holds *pins*: shared locks on the bytes by which SQLite finds out
-  whether it is the last user. So nobody deletes the write-ahead log, or makes its index anew, under another.
+  whether it is the last user. So nobody deletes the write-ahead log, or makes its index anew, under another;
+- one pin more, on a byte of the database that its name gives, tells whether anybody uses the file under another
+  name (a hard link, a link that was turned, a mount): that one would keep a log of its own.
 
 All of these are locks of an open file description (F_OFD_SETLK), which only its own close ends. Where the system
 has none (outside Linux) the side file is locked by ``flock`` and the rest is left to SQLite.
@@ -25,6 +27,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 from dptally.errors import LedgerUnavailable
@@ -41,6 +44,7 @@ _WRITE, _READ, _USERS = 0, 1, 2  # bytes of the side file; a process that has th
 _RECORD = 16  # where the side file records the database
 _SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510  # of the database: held shared by every SQLite connection
 _DEAD_MAN = 128  # of the -shm file: held shared by every process that maps it
+_NAMES, _MOST_NAMES = 1 << 40, 1 << 32  # of the database, far beyond its end: held shared by the users of each name
 
 
 class Guard:
@@ -49,6 +53,7 @@ class Guard:
     def __init__(self, database: str) -> None:
         self.database = database
         self.path = f"{database}-lock"
+        self._log, self._index = f"{database}-wal", f"{database}-shm"
         self.connections = 0  # of this process, open
         self.inherited = False  # they came with a fork
         self._begin()
@@ -84,7 +89,7 @@ class Guard:
             raise _locked()
         try:
             if self._depth == 0:
-                self._writing = self._taken(self._writing, _WRITE, timeout)
+                self._take("_writing", _WRITE, timeout)
             self._depth += 1
             try:
                 yield
@@ -103,7 +108,7 @@ class Guard:
             return
         with self._count:
             if self._readers == 0:
-                self._reading = self._taken(self._reading, _READ, timeout, shared=True)
+                self._take("_reading", _READ, timeout, shared=True)
             self._readers += 1
         try:
             yield
@@ -132,16 +137,24 @@ class Guard:
             finally:
                 _lock(self._reading, _READ, None)
 
-    def _taken(self, descriptor: int | None, byte: int, timeout: float, shared: bool = False) -> int | None:
+    def _take(self, which: str, byte: int, timeout: float, shared: bool = False) -> None:
+        """Lock a byte through the descriptor of this name, which is opened where it is not the side file's."""
         deadline = time.monotonic() + timeout
         pause = 0.0002
         while True:
-            descriptor = self._opened(descriptor)
-            if descriptor is None or _lock(descriptor, byte, exclusive=not shared):
-                if descriptor is None or _names(self.path, descriptor):
-                    return descriptor
-                _lock(descriptor, byte, None)  # the side file was replaced while we waited
+            descriptor: int | None = getattr(self, which)
+            if descriptor is None:
+                descriptor = self._opened(None)
+                setattr(self, which, descriptor)
+            if descriptor is None:
+                return
+            taken = _lock(descriptor, byte, exclusive=not shared)
+            if not _names(self.path, descriptor):  # the side file was replaced: its locks are nobody's any more
+                setattr(self, which, None)
+                os.close(descriptor)
                 continue
+            if taken:
+                return
             if time.monotonic() > deadline:
                 raise _locked()
             time.sleep(random.uniform(pause / 2, pause))
@@ -174,7 +187,7 @@ class Guard:
         self._accept()
         for path, first, size in (
             (self.database, _SHARED_FIRST, _SHARED_SIZE),
-            (f"{self.database}-shm", _DEAD_MAN, 1),
+            (self._index, _DEAD_MAN, 1),
         ):
             try:
                 descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -183,7 +196,20 @@ class Guard:
             self._pins.append(descriptor)
             if not _set(descriptor, fcntl.F_RDLCK, first, size):  # pragma: no cover  (only a foreign program could)
                 raise _locked()
+            if path == self.database:
+                self._check_only_name(descriptor)
         self.files = self.present()
+
+    def _check_only_name(self, descriptor: int) -> None:
+        """Of two who open the file under different names at once, each locks before it looks: one sees the other."""
+        mine = _place_of_name(self.database)
+        _set(descriptor, fcntl.F_RDLCK, _NAMES + mine, 1)
+        before, after = (_NAMES, mine), (_NAMES + mine + 1, _MOST_NAMES - mine - 1)
+        if any(size and _is_held(descriptor, first, size) for first, size in (before, after)):
+            raise LedgerUnavailable(
+                f"the file {self.database!r} is in use under another name (a link, or a mount), which has a log of its "
+                "own; nothing was debited. Open it under that name, or close it there first"
+            )
 
     def _accept(self) -> None:
         """Take the file as it is, unless somebody else has it open in another state."""
@@ -212,11 +238,15 @@ class Guard:
 
     def present(self) -> tuple[tuple[int, int] | None, ...]:
         """Which files stand at the paths of the database, its log, and the log's index."""
-        return tuple(identity_of(f"{self.database}{suffix}") for suffix in ("", "-wal", "-shm"))
+        return identity_of(self.database), identity_of(self._log), identity_of(self._index)
 
     def check(self) -> None:
         """The files must be those that were opened: what is written to a removed file is lost."""
-        if self.files and (self.present() != self.files or not self._recorded()):
+        if not self.files:
+            return
+        found = _stat(self.database)
+        present = _identity(found), identity_of(self._log), identity_of(self._index)
+        if present != self.files or not self._recorded(found):
             raise self._replaced()
 
     def _replaced(self) -> LedgerUnavailable:
@@ -232,7 +262,7 @@ class Guard:
         if self._writing is not None and _OFD:
             os.pwrite(self._writing, self._seen() if known else bytes(16), _RECORD)
 
-    def _recorded(self) -> bool:
+    def _recorded(self, found: os.stat_result | None = None) -> bool:
         """Whether the database is as it was recorded. Where nothing is (a new side file, or a process that died
         during a checkpoint) it is recorded now.
         """
@@ -242,14 +272,11 @@ class Guard:
         if len(record) < 16 or record == bytes(16):
             self.note()
             return True
-        return record == self._seen()
+        return record == self._seen(found)
 
-    def _seen(self) -> bytes:
-        try:
-            found = os.stat(self.database)
-        except OSError:
-            return bytes(16)
-        return struct.pack("qq", found.st_mtime_ns, found.st_size)
+    def _seen(self, found: os.stat_result | None = None) -> bytes:
+        found = found or _stat(self.database)
+        return bytes(16) if found is None else struct.pack("qq", found.st_mtime_ns, found.st_size)
 
 
 _guards: dict[str, Guard] = {}
@@ -297,17 +324,38 @@ def _set(descriptor: int, kind: int, first: int, size: int) -> bool:
     return True
 
 
+def _is_held(descriptor: int, first: int, size: int) -> bool:
+    """fcntl(F_OFD_GETLK): whether somebody else holds a lock in this range."""
+    question = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, first, size, 0)
+    answer: int = struct.unpack("hhqqi4x", fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, question))[0]
+    return answer != fcntl.F_UNLCK
+
+
+def _place_of_name(database: str) -> int:
+    """A number for the name of a file: its directory, by identity, and what it is called there."""
+    folder, name = os.path.split(database)
+    digest = sha256(f"{identity_of(folder or '.')} {name}".encode(errors="surrogateescape")).digest()
+    return int.from_bytes(digest[:4], "big")
+
+
 def _names(path: str, descriptor: int) -> bool:
     here = os.fstat(descriptor)
     return identity_of(path) == (here.st_dev, here.st_ino)
 
 
 def identity_of(path: str) -> tuple[int, int] | None:
+    return _identity(_stat(path))
+
+
+def _identity(found: os.stat_result | None) -> tuple[int, int] | None:
+    return None if found is None else (found.st_dev, found.st_ino)
+
+
+def _stat(path: str) -> os.stat_result | None:
     try:
-        found = os.stat(path)
+        return os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
 
 
 def _mode(database: str) -> int:

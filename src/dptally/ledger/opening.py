@@ -9,7 +9,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from dptally.errors import LedgerUnavailable, RolledBack, SchemaTooNew
-from dptally.ledger import migration, schema
+from dptally.ledger import forks, migration, schema
 from dptally.ledger.chain import Head, genesis
 from dptally.ledger.guard import guard_of
 from dptally.ledger.journal import REGISTER, Journal
@@ -32,8 +32,7 @@ def make_file(url: str, timeout: float) -> None:
     path = checked_path(checked_url(url))
     if os.path.lexists(path):
         return
-    guard = guard_of(path)
-    with guard.writing(timeout):
+    with forks.inside(), guard_of(path).writing(timeout):
         if os.path.lexists(path):
             return
         if os.path.exists(f"{path}-wal") and os.stat(f"{path}-wal").st_size:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, NoReturn, Protocol
@@ -37,19 +36,7 @@ class Bank(Protocol):
         """Settle a reservation unless it is settled; how it ended, by us or by another."""
 
 
-class _Life:
-    """What all copies of one receipt share: whether its body was entered. Of several threads one enters."""
-
-    __slots__ = ("_entered",)
-
-    def __init__(self) -> None:
-        self._entered = threading.Lock()
-
-    def enter(self) -> bool:
-        return self._entered.acquire(blocking=False)
-
-    def leave(self) -> None:
-        self._entered.release()
+_Life = list[None]  # what all copies of one receipt share: one element while its body may be entered
 
 
 class Receipt:
@@ -71,7 +58,7 @@ class Receipt:
         self._replayed = replayed
         self._bank = bank
         self._stored = stored
-        self._life = _Life()
+        self._life: _Life = [None]
         self._process = os.getpid()
 
     @property
@@ -131,7 +118,7 @@ class Receipt:
         self._ended(state, value)
 
     def _ended(self, state: State, value: Any = None) -> None:
-        self.entry = dataclasses.replace(self.entry, state=state, value=decoded(value), kept=value is not None)
+        self.entry = self.entry.ended(state, decoded(value), value is not None)
 
     def _check_open(self) -> None:
         if self._replayed:
@@ -156,8 +143,12 @@ class Receipt:
                 "needs a new key"
             )
         self._check_open()
-        if not self._life.enter():
-            raise NotReleasable(f"the body of entry {self.number} of dataset {self.dataset!r} was entered before")
+        try:
+            self._life.pop()  # of several threads one gets it
+        except IndexError:
+            raise NotReleasable(
+                f"the body of entry {self.number} of dataset {self.dataset!r} was entered before"
+            ) from None
         return self
 
     def __exit__(
@@ -222,7 +213,7 @@ def _leave(receipts: Sequence[Receipt], error: BaseException | None) -> None:
         if error is None:
             raise
         for receipt in still_open:
-            receipt._life.leave()  # nothing was settled: it may be tried again
+            receipt._life.append(None)  # nothing was settled: it may be tried again
         error.add_note(f"dptally: the debit stands, but could not be marked as burnt: {failure}")
         return
     for receipt in still_open:
@@ -285,7 +276,7 @@ class Reservation:
         self._ended(state, value)
 
     def _ended(self, state: State, made: Any) -> None:
-        self._entry = dataclasses.replace(self._entry, state=state, value=decoded(made), kept=made is not None)
+        self._entry = self._entry.ended(state, decoded(made), made is not None)
 
     def _end(self, state: State, made: Any) -> Any:
         state, made = self._bank._settle_once(self._entry, state, made)

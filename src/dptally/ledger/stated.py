@@ -46,7 +46,9 @@ def _fixed(value: Any) -> Adjacency | None:
 def _of_mechanism(mechanism: Mechanism) -> frozenset[Adjacency]:
     if isinstance(mechanism, Composed):
         return frozenset().union(*(adjacencies(part) for part, _ in mechanism.parts))
-    return frozenset().union(*map(adjacencies, mechanism.parameters().values()))
+    fixed = _fixed(mechanism)
+    own = frozenset() if fixed is None else frozenset({fixed})
+    return own.union(*map(adjacencies, mechanism.parameters().values()))
 
 
 def check_plan(dataset: str, terms: Terms, plan: Mechanism) -> None:
@@ -64,7 +66,10 @@ def check_release(dataset: str, terms: Terms, query: str, adjacency: Adjacency |
     """Refuse a release that was made for another adjacency (None: it holds for both) or privacy unit."""
     what = f"the release ({query})"
     if adjacency is not None and adjacency is not terms.adjacency:
-        instead = f"Release it with adjacency={terms.adjacency!r}."
+        instead = (
+            f"Release it with adjacency={terms.adjacency!r} if it takes one; otherwise it needs an account that was "
+            f"created with adjacency={adjacency!r}."
+        )
         if terms.adjacency is REPLACE:
             instead += f" {_TWO_STEPS}"
         stated = _WORDS.get(adjacency, repr(adjacency))

@@ -26,6 +26,7 @@ from dptally.ledger.sqlite_file import (
     check_file,
     checked_path,
     replaced,
+    run_alone,
     set_durability,
     set_writing,
     sqlite_engine,
@@ -67,13 +68,16 @@ class Store:
         self._url = checked_url(url)
         self.sqlite = self._url.get_backend_name() == "sqlite"
         self.path: Path | None = checked_path(self._url) if self.sqlite else None
-        self._guard: Guard | None = None if self.path is None else guard_of(self.path)
+        self._guard: Guard | None = None
         self._file: tuple[int, int] | None = None
-        if self._guard is not None and not fresh:
-            with self._guard.writing(timeout):
-                check_file(self._path)
-                self._file = self._guard.present()[0]
         self._pid = os.getpid()
+        if self.path is not None:
+            with self._entered():  # before anything that another thread may have held at a fork
+                self._guard = guard_of(self.path)
+                if not fresh:
+                    with self._guard.writing(timeout):
+                        check_file(self.path)
+                        self._file = self._guard.present()[0]
         self._idle: list[sa.Connection] = []  # of SQLite, at rest between two transactions
         self.engine = self._engine()
         forks.register(self)
@@ -132,12 +136,12 @@ class Store:
 
     def _write_once(self, work: Callable[[sa.Connection], T]) -> T:
         with self._entered(), self._exclusive(), plain_words(), self._connected(writes=True) as connection:
-            if self._guard is not None:
-                set_durability(connection, at_once=not isinstance(work, Settlement))
-            with connection.begin():
-                done = work(connection)
-            if self._guard is not None:
-                tidy(connection, self._guard)
+            if self._guard is None:
+                with connection.begin():
+                    return work(connection)
+            set_durability(connection, at_once=not isinstance(work, Settlement))
+            done = run_alone(connection, work)
+            tidy(connection, self._guard)
             return done
 
     @contextmanager
@@ -147,9 +151,14 @@ class Store:
             return
         with self._guard.writing(self._timeout):
             self._guard.check()
-            if self._file is not None and identity_of(str(self._path)) != self._file:
+            if self._file is not None and self._present(self._guard) != self._file:
                 raise replaced(self._path)
             yield
+
+    def _present(self, guard: Guard) -> tuple[int, int] | None:
+        """The file at the path, which the guard has just looked at where the path is no link."""
+        path = str(self._path)
+        return guard.files[0] if guard.files and path == guard.database else identity_of(path)
 
     @contextmanager
     def _connected(self, writes: bool) -> Iterator[sa.Connection]:

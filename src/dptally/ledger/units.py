@@ -76,6 +76,8 @@ class Amount:
     failure: int = 0
 
     def __add__(self, other: Amount) -> Amount:
+        if len(self.meters) == 1:
+            return Amount((self.meters[0] + other.meters[0],), self.failure + other.failure)
         return Amount(tuple(map(int.__add__, self.meters, other.meters)), self.failure + other.failure)
 
     def __sub__(self, other: Amount) -> Amount:
@@ -83,6 +85,8 @@ class Amount:
 
     def text(self) -> str:
         """As JSON: units as strings, the failure probability last. They are digits alone: nothing to escape."""
+        if len(self.meters) == 1:
+            return f'["{self.meters[0]}","{self.failure}"]'
         return '["' + '","'.join(map(str, self.meters)) + f'","{self.failure}"]'
 
     def larger(self, other: Amount) -> Amount:
@@ -91,6 +95,8 @@ class Amount:
 
     def within(self, cap: Amount) -> bool:
         """Some meter is not exhausted, and the failure probability is not."""
+        if len(self.meters) == 1:
+            return self.meters[0] <= cap.meters[0] and self.failure <= cap.failure
         return self.failure <= cap.failure and any(map(int.__le__, self.meters, cap.meters))
 
     def leading(self, cap: Amount) -> int:

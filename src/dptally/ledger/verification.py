@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dptally.errors import ChainBroken, DptallyError, InvalidArgument
+from dptally.errors import ChainBroken, DptallyError, InvalidArgument, InvalidType
 from dptally.ledger.books import DATASET, Books
 from dptally.ledger.chain import _ENTRY, Head, canonical, genesis
 from dptally.ledger.commitment import bucket_of, commitment, digest_of, row_text, stated
@@ -337,6 +337,8 @@ def _compare_totals(connection: sa.Connection, chain: _Chain) -> None:
 
 def verify_export(lines: Iterable[str]) -> Verified:
     """Verify the JSON lines that ``Ledger.export`` wrote, without a database."""
+    if not isinstance(lines, Iterable):
+        raise InvalidType("lines", "the JSON lines that Ledger.export wrote", lines)
     stream = iter(lines)
     ledger = _exported_ledger(stream)
     if ledger is None:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
+from dptally.law.adjacency import REPLACE, Adjacency
 from dptally.laws.shuffling import blanket
 from dptally.laws.shuffling.blanket import Blanket
 from dptally.laws.shuffling.law import SHUFFLING_THEOREM, attained_by, shuffled_law
@@ -56,6 +57,7 @@ class ShuffleModel(Mechanism):
     local: Mechanism
     users: int
     json_name: ClassVar[str] = "shuffle_model"
+    adjacency: ClassVar[Adjacency] = REPLACE
 
     def __post_init__(self) -> None:
         if not isinstance(self.local, Mechanism):

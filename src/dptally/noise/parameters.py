@@ -21,6 +21,8 @@ __all__ = ["Exact", "double", "positive", "power_of_two", "probability", "ration
 
 Exact: TypeAlias = int | float | Fraction | Decimal
 
+FARTHEST = 400  # decimal exponent of a Decimal: beyond all doubles, and soon beyond all memory
+
 
 def rational(name: str, value: object) -> Fraction:
     """The exact value of an int, Fraction, Decimal or finite float; strings and booleans are refused."""
@@ -32,6 +34,8 @@ def rational(name: str, value: object) -> Fraction:
         value = value.item()
     if not isinstance(value, (int, float, Fraction, Decimal)):
         raise InvalidType(name, "an int, Fraction, Decimal or float", value)
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > FARTHEST:
+        raise InvalidArgument(name, f"a number between 1e-{FARTHEST} and 1e{FARTHEST}", value)
     try:
         return Fraction(value)
     except (ValueError, OverflowError):

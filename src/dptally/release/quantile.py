@@ -15,9 +15,12 @@ from dptally.noise import parameters
 from dptally.noise.parameters import Exact
 from dptally.release import column
 from dptally.release.function import Stated, checked_unit, release_function
+from dptally.release.records import missing_value
 from dptally.release.released import ROW, Released
 
 __all__ = ["quantile"]
+
+_LARGEST = Fraction(float(np.finfo(np.float64).max))
 
 
 def _prepared(
@@ -36,8 +39,7 @@ def _prepared(
     places = checks.reals("candidates", list(candidates)) if not isinstance(candidates, str) else np.empty(0)
     if places.ndim != 1 or not places.size or not np.isfinite(places).all() or not (np.diff(places) > 0).all():
         raise InvalidArgument("candidates", "finite numbers in increasing order, at least one", candidates)
-    if missing is not column.DROP:
-        parameters.rational("missing", missing)
+    missing_value(missing, -_LARGEST, _LARGEST)
     mechanism = mechanisms.ExponentialMechanism(checks.positive("epsilon", epsilon))
     moved = max(share, 1 - share) if adjacency is ADD_REMOVE else Fraction(1)
     return Stated(mechanism, "quantile", adjacency, checked_unit(unit), tuple(places.tolist())), share, moved
@@ -70,8 +72,7 @@ def quantile(
     stated, share, moved = _prepared(
         q=q, candidates=candidates, epsilon=epsilon, adjacency=adjacency, missing=missing, unit=unit
     )
-    kept = missing if missing is column.DROP else float(missing)
-    values = np.sort(column.numeric("data", data, kept))
+    values = np.sort(column.numeric("data", data, missing_value(missing, -_LARGEST, _LARGEST)))
     places = np.asarray(stated.labels, dtype=np.float64)
     number = len(values)
     below = np.searchsorted(values, places, side="left").tolist()

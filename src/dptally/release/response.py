@@ -25,7 +25,7 @@ __all__ = ["estimate_counts", "randomized_response"]
 def _stated(*, p: Exact, categories: Sequence[Any] = (0, 1), missing: Any = None, unit: str = ROW) -> Stated:
     keep, listed = _checked(p, categories)
     column.place_of_missing(listed, missing)
-    if np.array(listed).ndim != 1:
+    if not _are_plain(listed):
         raise InvalidArgument("categories", "plain values, not rows", listed)
     mechanism = mechanisms.RandomizedResponse(keep, len(listed))
     return Stated(mechanism, "randomised response", REPLACE, checked_unit(unit), tuple(listed))
@@ -53,6 +53,13 @@ def randomized_response(
     value = np.array(listed)[answers]
     value.setflags(write=False)
     return stated.released(value)
+
+
+def _are_plain(categories: list[Any]) -> bool:
+    try:
+        return np.array(categories).ndim == 1
+    except ValueError:  # rows of different lengths
+        return False
 
 
 def _filled(codes: NDArray[np.int64], number: int) -> NDArray[np.int64]:

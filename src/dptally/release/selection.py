@@ -146,9 +146,13 @@ def _exact(scores: object, number: int, missing: Exact) -> list[Fraction]:
 
 
 def finite(value: Any, instead: Fraction) -> Fraction:
-    """The number itself where it is a finite one."""
+    """The number itself where it is a finite one. Of a Decimal with an exponent beyond all doubles, whose digits no
+    memory would hold, a large one counts as infinite and a small one as 0.
+    """
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > parameters.FARTHEST:
+        return instead if value.adjusted() > 0 else Fraction(0)
     exact = isinstance(value, (int, Fraction))
     finite_one = exact or (isinstance(value, float) and math.isfinite(value))
     finite_one = finite_one or (isinstance(value, Decimal) and value.is_finite())
