@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from dptally import checks
-from dptally.accounting import two_points
+from dptally.accounting import response, two_points
 from dptally.accounting.answer import Answer, larger
 from dptally.accounting.moments import (
     MOMENT_TRUST,
@@ -29,6 +29,7 @@ from dptally.accounting.moments import (
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition
+from dptally.laws.response import loss_with
 from dptally.numerics.exact import between
 from dptally.numerics.rounding import EPS, up
 from dptally.numerics.search import minimise
@@ -60,6 +61,7 @@ CONVERSIONS = {
 _PURE = "Mironov 2017, Def. 3: order inf is the supremum of the loss"
 _NEARBY = 9  # orders around the best one
 _MANY = 256  # of laws, or of orders, for exact fractions
+_BOTH_WAYS = 1e-9, 1e6, 401  # order - 1 where both directions are bounded, in geometric steps
 _LOW, _HIGH = 1e-18, 1e18  # order - 1 is searched for in this range
 
 LogMoment = Callable[[Floats], Floats]  # an upper bound of K(t), t > 0, elementwise
@@ -172,6 +174,9 @@ def _epsilon_one(
             theorem, mass = two_points.THEOREM, infinity_mass(composition)[1]
             near = _near(composition, order, orders)
             value, order = sharper_epsilon(moment, remaining, near, (value, order), mass)
+        level = _both_ways(composition, conversion, orders, lambda t, x: response.epsilon(t, x, remaining))
+        if level[0] < value:
+            (value, order), theorem = level, response.THEOREM
         if value < best.value:
             best = Answer(value, "renyi", theorem, order)
         if math.isinf(best.value):
@@ -190,6 +195,9 @@ def _delta_one(
     if _is_optimal(conversion, composition) and math.isfinite(order):
         theorem = two_points.THEOREM
         log_delta, order = sharper_delta(moment, epsilon, _near(composition, order, orders), (log_delta, order), mass)
+    level = _both_ways(composition, conversion, orders, lambda t, x: response.log_delta(t, x, epsilon))
+    if level[0] < log_delta:
+        (log_delta, order), theorem = level, response.THEOREM
     total = up(math.exp(min(log_delta, 0.0)), 2)
     return Answer(min(up(total + mass) if mass else total, 1.0), "renyi", theorem, order)
 
@@ -281,6 +289,29 @@ def sharper_delta(
 ) -> tuple[float, float]:
     """(log delta, order): what is ``known``, or the optimum of two points at one of these orders where that is less."""
     return _sharper(log_moment, orders, known, lambda t, k: two_points.log_delta(t, k, epsilon, mass))
+
+
+def _both_ways(
+    composition: Composition, conversion: str, orders: Floats | None, ask: Callable[[Floats, Floats], Floats]
+) -> tuple[float, float]:
+    """(value, order): what randomized response proves where every law bounds both directions; inf where it does not."""
+    if conversion not in ("tightest", "optimal") or not all(law.both_ways for law, _ in composition.parts):
+        return math.inf, math.inf
+    t, losses = _responses(composition)
+    if orders is not None:
+        t = orders[np.isfinite(orders)] - 1
+        losses = loss_with(t, log_moment_upper(composition, t))
+    values = ask(t, losses)
+    i = int(np.argmin(values)) if values.size else -1
+    return (float(values[i]), 1 + float(t[i])) if i >= 0 else (math.inf, math.inf)
+
+
+@functools.lru_cache(maxsize=64)
+def _responses(composition: Composition) -> tuple[Floats, Floats]:
+    """t and the loss of the randomized response with that moment: at many orders, and at those declared."""
+    declared = [t for law, _ in composition.parts for t in law.orders() if t > 0]
+    t = np.concatenate([np.geomspace(*_BOTH_WAYS), declared])
+    return t, loss_with(t, log_moment_upper(composition, t))
 
 
 def _sharper(

@@ -12,6 +12,7 @@ from dptally.conversions.concentrated import (
     zcdp_to_alpha,
     zcdp_to_approx,
     zcdp_to_approx_bun_steinke,
+    zcdp_to_approx_cks,
     zcdp_to_approx_delta,
     zcdp_to_renyi,
 )
@@ -61,6 +62,7 @@ class Edge:
 
 _LIU = "Liu et al. 2022 (GDPT), Thm. 2.1"
 _CKS = "Canonne, Kamath, Steinke 2020, Prop. 12 (= Balle et al. 2020, Thm. 21)"
+_BEST = f"{THEOREM}, the order optimised"
 _ADP = "Liu, Wang 2025, Def. 8: a (a-1) e_alpha + 1 = exp((a-1) e_renyi)"
 _GDP = "Dong, Roth, Su 2022, Cor. 2.13"
 _ONE, _ORDER, _RHO, _MU = ("epsilon",), ("order", "epsilon"), ("rho",), ("mu",)
@@ -68,8 +70,7 @@ _PAIR = ("epsilon", "delta")
 
 #: the first edge of a (source, target, gives) is the tightest; later ones are named alternatives. The first is the
 #: best possible (some mechanism with the guarantee attains it) for every pair but zCDP to approximate DP, where the
-#: optimum over all orders at once is not known; for Renyi and alpha-divergence DP "best" is over the pairs whose
-#: divergence in one direction is as stated
+#: optimum over all orders at once is not known
 EDGES: tuple[Edge, ...] = (
     Edge("pure", "approx", pure_to_approx, _LIU, _ONE, ("delta",)),
     Edge("pure", "approx", pure_to_approx_mironov, "Mironov 2017, Cor. 1", _ONE, ("count", "delta")),
@@ -90,9 +91,10 @@ EDGES: tuple[Edge, ...] = (
     Edge("alpha", "approx", alpha_to_approx_paper, "Liu, Wang 2025, Prop. 4, corrected", _ORDER, ("delta",)),
     Edge("zcdp", "renyi", zcdp_to_renyi, "Bun, Steinke 2016, Def. 1.1", _RHO, ("order",)),
     Edge("zcdp", "alpha", zcdp_to_alpha, f"Bun, Steinke 2016, Def. 1.1; {_ADP}", _RHO, ("order",)),
-    Edge("zcdp", "approx", zcdp_to_approx, f"{_CKS}, the order optimised", _RHO, ("delta",)),
+    Edge("zcdp", "approx", zcdp_to_approx, _BEST, _RHO, ("delta",)),
+    Edge("zcdp", "approx", zcdp_to_approx_cks, f"{_CKS}, the order optimised", _RHO, ("delta",)),
     Edge("zcdp", "approx", zcdp_to_approx_bun_steinke, "Bun, Steinke 2016, Prop. 1.3", _RHO, ("delta",)),
-    Edge("zcdp", "approx", zcdp_to_approx_delta, f"{_CKS}, the order optimised", _RHO, ("epsilon",), "delta"),
+    Edge("zcdp", "approx", zcdp_to_approx_delta, _BEST, _RHO, ("epsilon",), "delta"),
     Edge("gdp", "approx", gdp_to_approx, _GDP, _MU, ("delta",)),
     Edge("gdp", "approx", gdp_to_approx_delta, _GDP, _MU, ("epsilon",), "delta"),
     Edge("gdp", "zcdp", gdp_to_zcdp, "Dong, Roth, Su 2022, Cor. B.6", _MU, (), "rho"),

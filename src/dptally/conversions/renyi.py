@@ -8,13 +8,15 @@ from collections.abc import Callable
 import numpy as np
 
 from dptally import checks
+from dptally.accounting import response
 from dptally.accounting.alpha import from_renyi
 from dptally.accounting.approximate import implied_delta, implied_epsilon
 from dptally.accounting.renyi import CONVERSIONS, best_delta, best_epsilon, sharper_delta, sharper_epsilon
 from dptally.checks import Floats
 from dptally.conversions.pure import pure_to_renyi
 from dptally.errors import InvalidArgument
-from dptally.numerics.rounding import EPS, up
+from dptally.laws.response import loss_with
+from dptally.numerics.rounding import up
 
 __all__ = [
     "renyi_to_alpha",
@@ -29,8 +31,9 @@ __all__ = [
 def renyi_to_approx(order: float, epsilon: float, delta: float, conversion: str = "tightest") -> float:
     """(order, epsilon)-RDP implies (epsilon', delta)-DP, rounded up; inf at delta = 0 for a finite order.
 
-    "tightest" is the least epsilon' that the divergence of one direction at this order implies, lower orders included:
-    pairs on two points attain it [Asoodeh et al. 2021; proof in accounting/two_points.py]. "cks" is epsilon +
+    "tightest" is the least epsilon' that the divergences of this order in both directions imply, lower orders included:
+    pairs on two points attain it [Asoodeh et al. 2021; proofs in accounting/two_points.py and, for large delta, where
+    the pair is randomized response, accounting/response.py]. "cks" is epsilon +
     log((a-1)/a) - (log delta + log a)/(a-1) [Canonne, Kamath, Steinke 2020, Prop. 12]. Order inf is pure DP.
 
     >>> round(renyi_to_approx(10.0, 0.1, 1e-5), 9), round(renyi_to_approx(10.0, 0.1, 1e-5, "cks"), 9)
@@ -48,6 +51,7 @@ def renyi_to_approx(order: float, epsilon: float, delta: float, conversion: str 
     found = best_epsilon(_line(epsilon), delta, conversion, orders)
     if conversion in ("tightest", "optimal"):
         found = sharper_epsilon(_line(epsilon), delta, orders, found)
+        return min(found[0], float(response.epsilon(orders - 1, _response_with(order, epsilon), delta)[0]))
     return found[0]
 
 
@@ -89,6 +93,8 @@ def renyi_to_approx_delta(order: float, epsilon: float, target_epsilon: float, c
     found = best_delta(_line(epsilon), target, conversion, orders)
     if conversion in ("tightest", "optimal"):
         found = sharper_delta(_line(epsilon), target, orders, found)
+        level = float(response.log_delta(orders - 1, _response_with(order, epsilon), target)[0])
+        found = min(found, (level, order))
     log_delta = found[0]
     return min(up(math.exp(min(log_delta, 0.0)), 2), 1.0)
 
@@ -124,20 +130,13 @@ def renyi_to_lower_order(order: float, epsilon: float, target_order: float) -> f
         raise InvalidArgument("target_order", f"above 1 and at most the order {order!r}", target_order)
     if target == order or epsilon == 0:
         return epsilon
-    return min(epsilon, pure_to_renyi(_response_with(order, epsilon), target))
+    return min(epsilon, pure_to_renyi(float(_response_with(order, epsilon)[0]), target))
 
 
-def _response_with(order: float, epsilon: float) -> float:
-    """An x for which randomized response of e^x has a divergence of at least ``epsilon`` at ``order``, nearly least.
-
-    It is at least x - log(2)/(a - 1).
-    """
-    low = epsilon
-    high = epsilon if math.isinf(order) else up(epsilon + up(math.log(2)) / (order - 1), 4)
-    while low < (middle := 0.5 * (low + high)) < high:
-        enough = pure_to_renyi(middle, order) * (1 - 64 * EPS) >= epsilon
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+def _response_with(order: float, epsilon: float) -> Floats:
+    """The loss of the randomized response whose divergence of ``order`` is epsilon, hardly above it."""
+    t = np.array([order - 1.0])
+    return loss_with(t, _line(epsilon)(t)) if order < math.inf else np.array([epsilon])
 
 
 def _line(epsilon: float) -> Callable[[Floats], Floats]:

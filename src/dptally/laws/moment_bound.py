@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from dptally.checks import Floats
 from dptally.errors import Unanswerable
 from dptally.law import Law, MomentBound
 from dptally.law.law import Numbers
+from dptally.laws.response import log_moment_above, loss_with
 from dptally.laws.two_point import TwoPointLaw
 from dptally.numerics.normal import gaussian_mu_of_pure
 from dptally.numerics.rounding import EPS, up
@@ -25,30 +27,40 @@ __all__ = ["RenyiBound", "ZCDPBound", "order_less_one", "real_orders"]
 class RenyiBound(MomentBound):
     """K(t_i) <= k_i at increasing t_i > 0, and what that implies elsewhere.
 
-    K is convex and K(0) = 0 (there is no mass at infinity), so the lower convex envelope of (0, 0) and the
-    points bounds it: between two orders (a - 1) D_a is at most linear, below the first D_a is at most the
-    first, beyond the last nothing is known. ``limit`` is the divergence of order infinity if declared, which is
-    pure DP: then K is at most that of randomized response too, which dominates it.
+    K is convex and K(0) = 0 (there is no mass at infinity), so the lower convex envelope of (0, 0) and the points
+    bounds it: between two orders (a - 1) D_a is at most linear, beyond the last nothing is known. Both directions are
+    bounded, so below a declared order every divergence is at most that of the randomized response with the declared
+    one (proof: ``conversions.renyi_to_lower_order``). ``limit`` is the divergence of order infinity if declared, which
+    is pure DP: then K is at most that of randomized response too, which dominates it.
     """
 
     knots: tuple[tuple[float, float], ...]
     limit: float = math.inf
+    both_ways: ClassVar[bool] = True
     theorem: ClassVar[str] = "van Erven, Harremoes 2014, Renyi divergence, Thm. 3 (monotone), Cor. 2 ((a-1) D_a convex)"
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = real_orders(self, t)
         at, value = _envelope(self.knots)
         inside = np.interp(t, at, value)
-        bound = np.where(t > at[-1], np.inf, inside)
+        bound = np.minimum(np.where(t > at[-1], np.inf, inside), self._below_an_order(t))
         if self.limit < math.inf:
             pure = TwoPointLaw.of_guarantee(self.limit).log_moment(np.maximum(t, 0.0)) * (1 + _TRUST)
             bound = np.minimum(bound, pure)
         return np.where(bound > 0, up(bound, 4), 0.0)
 
+    def _below_an_order(self, t: Floats) -> Floats:
+        """What each declared order says of the lower ones by itself: they are at most those of randomized response."""
+        bound = np.full(t.shape, np.inf)
+        for (at, _), loss in zip(self.knots, _responses(self.knots), strict=True):
+            below = (t > 0) & (t < at)
+            bound[below] = np.minimum(bound[below], log_moment_above(t[below], np.full(int(below.sum()), loss)))
+        return bound
+
     @property
     def mean(self) -> float:
-        """An upper bound of the KL divergence: the divergence of the lowest order, or that of randomized response."""
-        return min([up(k / t) for t, k in self.knots[:1]] + [up(self.limit * math.tanh(0.5 * self.limit), 8)])
+        """An upper bound of the KL divergence: that of the randomized responses."""
+        return min(up(loss * math.tanh(0.5 * loss), 8) for loss in (*_responses(self.knots), self.limit))
 
     def orders(self) -> tuple[float, ...]:
         return tuple(t for t, _ in self.knots)
@@ -67,6 +79,13 @@ class RenyiBound(MomentBound):
     @property
     def infimum(self) -> float:
         return -self.limit
+
+
+@lru_cache(maxsize=256)
+def _responses(knots: tuple[tuple[float, float], ...]) -> tuple[float, ...]:
+    """The loss of the randomized response with each moment."""
+    t, k = np.array(knots).reshape(-1, 2).T
+    return tuple(loss_with(t, k).tolist())
 
 
 def _envelope(knots: tuple[tuple[float, float], ...]) -> tuple[Floats, Floats]:
@@ -108,6 +127,7 @@ class ZCDPBound(MomentBound):
 
     rho: float
     theorem: ClassVar[str] = "Bun, Steinke 2016, Concentrated differential privacy, Def. 1.1 and Lemma 1.7"
+    both_ways: ClassVar[bool] = True
     collapses: ClassVar[bool] = True
 
     @classmethod

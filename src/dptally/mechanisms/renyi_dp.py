@@ -41,12 +41,12 @@ class RenyiDP(Mechanism):
 
     [Mironov 2017, Renyi differential privacy, Def. 4]
 
-    Orders in (1, inf]. Between the orders it is used that (a - 1) D_a is convex in a, below the first that
-    D_a does not decrease in a; beyond the last nothing is known and the answer is infinite. Order inf is pure
+    Orders in (1, inf]. Between the orders it is used that (a - 1) D_a is convex in a, and below an order that
+    randomized response is the worst; beyond the last nothing is known and the answer is infinite. Order inf is pure
     DP, so (inf, epsilon) answers as ``PureDP(epsilon)`` does.
 
-    >>> RenyiDP(orders=(2, 4), epsilons=(0.1, 0.3)).renyi([1.5, 4.0])
-    array([0.1, 0.3])
+    >>> RenyiDP(orders=(2, 4), epsilons=(0.1, 0.3)).renyi([1.5, 4.0]).round(6)
+    array([0.0759, 0.3   ])
     """
 
     orders: tuple[float, ...]
