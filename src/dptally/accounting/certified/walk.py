@@ -36,20 +36,21 @@ def walk_delta(plan: Plan, epsilon: float, trail: Trail, made: Made | None = Non
     for route, profile in reversed(made):
         bounds = bounds_at(profile, epsilon)
         if _is_sharp(route, bounds, epsilon, plan.tuning):
-            trail.append(Visit(route.name, bounds.lower, bounds.upper, "sharp"))
+            trail.append(Visit(route.label(plan), bounds.lower, bounds.upper, "sharp"))
             return bounds
     best = Ends(-math.inf, 0.0)
     log_floor = max(_LOG_LEAST, math.log(plan.floor) if plan.floor > 0 else -math.inf)
     for route in in_order(plan):
         if not route.applies(plan):
             continue
-        for profile in answers_of(route.name, route.near_epsilon(plan, epsilon), trail):
+        name = route.label(plan)
+        for profile in answers_of(name, route.near_epsilon(plan, epsilon), trail):
             bounds = bounds_at(profile, epsilon)
             narrower = bounds.lower > best.lower or bounds.upper < best.upper
-            best = intersection(best, bounds[:2], route.name)
+            best = intersection(best, bounds[:2], name)
             now = LogBounds(*best, bounds.slope)
             done = _is_sharp(route, now, epsilon, plan.tuning) or now.upper < log_floor
-            trail.append(Visit(route.name, *best, "sharp" if done else "narrower" if narrower else "no narrower"))
+            trail.append(Visit(name, *best, "sharp" if done else "narrower" if narrower else "no narrower"))
             if done:
                 if not route.final and now.upper >= log_floor:
                     made.append((route, profile))
@@ -82,13 +83,14 @@ def walk_epsilon(plan: Plan, target: LogTarget, trail: Trail) -> Ends:
     for route in in_order(plan):
         if not route.applies(plan):
             continue
-        for ends in answers_of(route.name, route.epsilon(plan, target), trail):
+        name = route.label(plan)
+        for ends in answers_of(name, route.epsilon(plan, target), trail):
             if math.isnan(ends.lower) or math.isnan(ends.upper):
                 continue
             narrower = ends.lower > best.lower or ends.upper < best.upper
-            best = intersection(best, ends, route.name)
+            best = intersection(best, ends, name)
             done = route.final or best.upper < plan.floor or _is_narrow(best, route.sharp(plan.tuning))
-            trail.append(Visit(route.name, *best, "sharp" if done else "narrower" if narrower else "no narrower"))
+            trail.append(Visit(name, *best, "sharp" if done else "narrower" if narrower else "no narrower"))
             if done:
                 return best
     return best

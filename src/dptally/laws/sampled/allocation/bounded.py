@@ -166,6 +166,7 @@ class BoundedAllocationLaw(ProfileLaw):
     steps: int
     side: Direction
     theorem: ClassVar[str] = ALLOCATION_THEOREM
+    profile_by: ClassVar[str] = "lattice of ratios"
 
     @property
     def supremum(self) -> float:
