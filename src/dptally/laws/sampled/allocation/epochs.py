@@ -15,7 +15,6 @@ Derivations: docs/batching.md, "Epochs".
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -24,12 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.checks import Floats
-from dptally.law import Law
 from dptally.law.adjacency import Direction
 from dptally.law.characteristic import Characteristic
-from dptally.law.law import Numbers
-from dptally.laws.by_profile import ProfileLaw
-from dptally.laws.sampled.allocation.law import ALLOCATION_THEOREM, AllocationLaw
+from dptally.laws.sampled.allocation.independent import IndependentEpochs
+from dptally.laws.sampled.allocation.law import AllocationLaw
 from dptally.laws.sampled.allocation.summand import epochs_at
 from dptally.laws.sampled.allocation.sums import PAYOFF, Parts, log_bounds, tilts_of
 from dptally.numerics.normal import gaussian_epsilon_log
@@ -47,6 +44,7 @@ _WORTH = 3e-7  # of delta: what a cut may cost
 _ENOUGH = 1e-6  # of log delta
 _VANISHED = -800.0
 _FURTHEST = 1e6  # losses beyond are not asked
+_MANY = 8  # steps of an epoch from which contours of the sum itself are short
 _NEARBY = 20.0  # losses up to which one epoch is asked without tables first
 _NEGLIGIBLE = -52.0  # log of what is left out on the left
 
@@ -315,33 +313,10 @@ class _EpochCharacteristic(Characteristic):
 
 
 @dataclass(frozen=True, slots=True)
-class AllocationEpochsLaw(ProfileLaw):
-    """Independent epochs of random allocation, (:class:`AllocationLaw`, count) pairs of one direction, as one law."""
+class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
+    """Independent epochs of random allocation with Gaussian steps, of one direction, as one law."""
 
-    parts: tuple[tuple[AllocationLaw, int], ...]
-    collapses: ClassVar[bool] = True
-    theorem: ClassVar[str] = ALLOCATION_THEOREM
     profile_by: ClassVar[str] = "contours of the ratio"
-
-    @classmethod
-    def of(cls, parts: tuple[tuple[AllocationLaw, int], ...]) -> AllocationEpochsLaw:
-        """Equal epochs are counted, and the order is forgotten."""
-        counts: Counter[AllocationLaw] = Counter()
-        for law, count in parts:
-            counts[law] += count
-        return cls(tuple(sorted(counts.items(), key=lambda part: part[0].sort_key)))
-
-    @classmethod
-    def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> AllocationEpochsLaw:
-        listed = [(law, n * count) for whole, count in parts if isinstance(whole, cls) for law, n in whole.parts]
-        return cls.of(tuple(listed))
-
-    def reverse(self) -> AllocationEpochsLaw:
-        return AllocationEpochsLaw.of(tuple((law.reverse(), count) for law, count in self.parts))
-
-    @property
-    def epochs(self) -> int:
-        return sum(count for _, count in self.parts)
 
     @property
     def supremum(self) -> float:
@@ -351,34 +326,9 @@ class AllocationEpochsLaw(ProfileLaw):
     def infimum(self) -> float:
         return -math.inf
 
-    def log_moment(self, t: Numbers) -> Numbers:
-        """Independent epochs: K adds."""
-        total = np.zeros(np.shape(t), dtype=np.result_type(np.asarray(t).dtype, np.float64))
-        for law, count in self.parts:
-            total = total + count * np.asarray(law.log_moment(t))
-        return total
-
-    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
-        value, error = np.zeros((2, *np.shape(t)))
-        for law, count in self.parts:
-            one, doubt = law.log_moment_and_error(t)
-            value, error = value + count * one, error + count * (doubt + 4 * EPS * np.abs(one))
-        return value, error
-
     @property
     def mean(self) -> float:
         return math.fsum(count * law.mean for law, count in self.parts)
-
-    def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        flat = np.asarray(epsilon, dtype=np.float64).ravel()
-        lower, upper, _ = self.log_excess(flat)
-        missing = -np.expm1(np.minimum(flat, 0.0))
-        with np.errstate(divide="ignore"):
-            some = missing > 0
-            low = np.where(some, np.log(missing + np.exp(lower)) - 8 * EPS, lower)
-            high = np.where(some, np.log(missing + np.exp(upper)) + 8 * EPS, upper)
-        shape = np.shape(epsilon)
-        return low.reshape(shape), np.minimum(high, 0.0).reshape(shape)
 
     def about_epsilon(self, log_delta: float) -> float | None:
         """Newton's method on log delta, from a Gaussian loss of the same second moment."""
@@ -387,7 +337,7 @@ class AllocationEpochsLaw(ProfileLaw):
         if not 0 < x < _FURTHEST:
             return None
         for _ in range(12):
-            low, high, rate = (float(v[0]) for v in self._bounds(np.array([x])))
+            low, high, rate = (float(v[0]) for v in self.bounds(np.array([x])))
             off = (0.5 * (low + high) if math.isfinite(low) else high) - log_delta
             if not (math.isfinite(off) and rate > 0):
                 return None
@@ -397,24 +347,13 @@ class AllocationEpochsLaw(ProfileLaw):
                 break
         return x
 
-    def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
-        """H_l for l >= 0; below, H_l - 1 + e^l = e^l times the profile of the other direction at -l."""
-        low, high, rate = np.empty((3, len(loss)))
-        below = loss < 0
-        for which, law in ((~below, self), (below, self.reverse())):
-            if which.any():
-                low[which], high[which], rate[which] = law._bounds(np.abs(loss[which]))
-        slack = 4 * EPS * np.abs(loss)
-        lift = np.minimum(loss, 0.0)
-        return low + lift - slack, high + lift + slack, np.where(below, -1.0 - rate, rate)
-
-    def _bounds(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
+    def bounds(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
         """Bounds of log H at eps >= 0, and about P(L > eps) / H - 1, minus the logarithmic derivative."""
         low, high, rate = np.full(len(epsilon), -np.inf), np.zeros(len(epsilon)), np.ones(len(epsilon))
         asked = epsilon < _FURTHEST
         few, level = bool(np.count_nonzero(asked) <= _FEW), 0
         wide = asked
-        if self.epochs == 1:
+        if self.epochs == 1 and self.parts[0][0].steps >= _MANY:
             index = np.flatnonzero(asked & (epsilon < _NEARBY))
             self._take(index, self.parts[0][0].log_excess_near(epsilon[index]), (low, high, rate))
             wide = self._wide(asked, low, high)

@@ -82,7 +82,8 @@ class GaussianSum:
 
     def log_above_near(self, b: Floats) -> Bounds:
         """The same by the difference alone: at once, and sharp for all but the least of profiles."""
-        return self._by_difference(b, b <= _FURTHEST * self.steps)
+        spread = math.sqrt(self.steps * math.expm1(min(self.shift**2, 600.0)))
+        return self._by_difference(b, (b <= _FURTHEST * self.steps) & (b - self.steps <= 15.0 * spread))
 
     def _near(self, b: Floats) -> NDArray[np.bool_]:
         """Where what is left after the difference is certainly well above its rounding."""
