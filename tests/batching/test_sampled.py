@@ -53,8 +53,8 @@ def test_ends_of_the_rates() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: dp.Sampled(G, dp.BallsInBins(5), epochs=1, adjacency=dp.REPLACE),
-        lambda: dp.Sampled(G, dp.TruncatedPoisson(0.1, 10, 3), steps=1, adjacency=dp.REPLACE),
+        lambda: dp.Sampled(dp.Laplace(1.0), dp.BallsInBins(5), epochs=1, adjacency=dp.REPLACE),
+        lambda: dp.Sampled(dp.Laplace(1.0), dp.TruncatedPoisson(0.1, 10, 3), steps=1),
         lambda: dp.Sampled(dp.ZCDP(0.1), dp.BallsInBins(5), epochs=1),
         lambda: dp.Sampled(dp.PureDP(0.1), dp.FixedSize(2, 5), steps=1),
         lambda: dp.Sampled(G + dp.Laplace(1.0), dp.Cyclic(5), epochs=1),

@@ -28,6 +28,8 @@ __all__ = [
     "Transformable",
 ]
 
+_LONG, _LUMP = 256, 64  # nodes beyond which sums are taken in lumps, and the length of these
+
 
 @dataclass(frozen=True, slots=True)
 class MomentTable:
@@ -182,16 +184,16 @@ class NodeCharacteristic(Characteristic):
     def size(self) -> int:
         return len(self.losses)
 
-    def slope_error(self) -> float:
+    def slope_error(self, depth: int) -> float:
         """c with |computed - exact node sum| <= c u: rounding of weights, losses and of the sum itself.
 
         |e^{iux} - 1| <= u |x|, so a relative weight error d_j costs u d_j w_j |x_j|, and its mean once more because the
-        weights are normalised; a loss error costs u w_j e_j. A complex sum of n products in any order errs by at
-        most sqrt(2) n EPS times the sum of their sizes: together <= 4 u w_j |x_j|, of which 3 are such products.
+        weights are normalised; a loss error costs u w_j e_j. A complex sum in which no product passes more than
+        ``depth`` additions errs by at most sqrt(2) depth EPS times the sum of their sizes: together <= 4 u w_j |x_j|,
+        of which 3 are such products.
         """
         size = self.weights * np.abs(self.losses)
-        n = len(self.weights)
-        relative = self.weight_error + float(np.dot(self.weights, self.weight_error)) + (5 * n + 24) * EPS
+        relative = self.weight_error + float(np.dot(self.weights, self.weight_error)) + (5 * depth + 24) * EPS
         return float(1.01 * (np.dot(size, relative) + np.dot(self.weights, self.loss_error)))
 
     def on_grid(self, step: float, number: int) -> tuple[Complexes, Floats]:
@@ -203,10 +205,17 @@ class NodeCharacteristic(Characteristic):
         small = _unit_minus_one(step * np.arange(block)[:, None] * self.losses)
         large = _unit_minus_one((step * block) * np.arange(giants)[:, None] * self.losses)
         weighted = small * self.weights
-        sums = _product(large, weighted)
-        sums += (large @ self.weights)[:, None] + weighted.sum(axis=1)[None, :]
+        long = self.size > _LONG
+        sums = _product(large, weighted, _LUMP if long else None)
+        if long:  # lumps, so that rounding stays that of a short sum
+            ends = np.arange(0, self.size, _LUMP)
+            sums += np.add.reduceat(large * self.weights, ends, axis=1).sum(axis=1)[:, None]
+            sums += np.add.reduceat(weighted, ends, axis=1).sum(axis=1)[None, :]
+        else:
+            sums += (large @ self.weights)[:, None] + weighted.sum(axis=1)[None, :]
+        depth = _LUMP + len(ends) if long else self.size
         u = step * np.arange(number)
-        error = np.asarray(self.defect + self.slope_error() * u, dtype=np.float64)
+        error = np.asarray(self.defect + self.slope_error(depth) * u, dtype=np.float64)
         return sums.ravel()[:number], error
 
     def in_rows(self, step: float, first: Floats, column: Floats) -> Complexes:
@@ -223,14 +232,15 @@ class NodeCharacteristic(Characteristic):
     def row_error(self) -> tuple[float, float]:
         """The weights' errors count as they stand, and a complex sum of n products by 2 n + 8 ulps."""
         flat = 2 * float(np.dot(self.weights, self.weight_error))
-        return self.defect + 1.01 * flat + (2 * self.size + 8) * EPS, self.slope_error()
+        return self.defect + 1.01 * flat + (2 * self.size + 8) * EPS, self.slope_error(self.size)
 
 
-def _product(left: Complexes, right: Complexes) -> Complexes:
-    """left @ right.T in blocks that stay below the size where BLAS starts threads: their start costs more than they
-    save.
+def _product(left: Complexes, right: Complexes, most: int | None = None) -> Complexes:
+    """left @ right.T in blocks, at most ``most`` long, that stay below the size where BLAS starts threads: their start
+    costs more than they save.
     """
     block = max(16, 200_000 // (left.shape[0] * right.shape[0]))
+    block = block if most is None else min(block, most)
     total = left[:, :block] @ right[:, :block].T
     for start in range(block, left.shape[1], block):
         total += left[:, start : start + block] @ right[:, start : start + block].T

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dptally.law.law import Floats
+from dptally.law.law import Floats, Law
 
 __all__ = ["epsilon", "log_delta"]
 
@@ -36,6 +36,8 @@ def epsilon(law: Profiled, log_target: tuple[float, float]) -> tuple[float, floa
     The upper end is a point where the certified upper bound of delta is at most the target, the lower end one where the
     certified lower bound exceeds it (0 if there is none): points that were evaluated, however they were found.
     """
+    if isinstance(law, Law) and (around := _around(law, log_target)) is not None:
+        return _ends(law, log_target, around, around)
     grid = _GRID[law.supremum > _GRID]
     points = np.concatenate(([0.0], grid, [law.supremum] if math.isfinite(law.supremum) else [1e307]))
     lower, upper = law.log_profile(points)
@@ -46,10 +48,31 @@ def epsilon(law: Profiled, log_target: tuple[float, float]) -> tuple[float, floa
     last = int(fits[0])
     if last == 0:
         return 0.0, 0.0
-    high = _edge(lambda x: law.log_profile(x)[1] - log_target[0], float(points[last - 1]), float(points[last]))[1]
-    if not above.size:
-        return 0.0, high
-    return _edge(lambda x: law.log_profile(x)[0] - log_target[1], float(above[-1]), high)[0], high
+    start = float(above[-1]) if above.size else None
+    return _ends(law, log_target, (float(points[last - 1]), float(points[last])), (start, None))
+
+
+def _ends(
+    law: Profiled, log_target: tuple[float, float], high: tuple[float, float], low: tuple[float | None, float | None]
+) -> tuple[float, float]:
+    """Both ends, the upper one between the points ``high``; the lower one at least ``low[0]``, or 0."""
+    upper = _edge(lambda x: law.log_profile(x)[1] - log_target[0], *high)[1]
+    if low[0] is None:
+        return 0.0, upper
+    return _edge(lambda x: law.log_profile(x)[0] - log_target[1], low[0], upper)[0], upper
+
+
+def _around(law: Law, log_target: tuple[float, float]) -> tuple[float, float] | None:
+    """Points on both sides of what the law takes for the answer, near each other; None where it does not know."""
+    guess = law.about_epsilon(0.5 * (log_target[0] + log_target[1])) if math.isfinite(log_target[0]) else None
+    if guess is None or not 0 < guess < law.supremum:
+        return None
+    for reach in (1e-8, 1e-6, 1e-3, 0.1):
+        points = guess * np.array([1 - reach, 1 + reach])
+        lower, upper = law.log_profile(points)
+        if lower[0] > log_target[1] and upper[1] <= log_target[0]:
+            return float(points[0]), float(points[1])
+    return None
 
 
 def _edge(excess: Callable[[Floats], Floats], a: float, b: float) -> tuple[float, float]:

@@ -46,6 +46,11 @@ class Route(ABC):
     #: whether no other route is asked, however wide its answer is
     final: ClassVar[bool] = False
 
+    def label(self, plan: Plan) -> str:
+        """How answers name it for this plan."""
+        del plan
+        return self.name
+
     def sharp(self, tuning: Tuning) -> float:
         """The relative width at which no other route is asked; 0: only where nothing is left to be known."""
         del tuning

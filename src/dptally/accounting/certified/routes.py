@@ -80,6 +80,9 @@ class OneStep(_EndsOnly):
     theorem = "the dominating pair's own profile"
     final = True
 
+    def label(self, plan: Plan) -> str:
+        return type(plan.parts[0][0]).profile_by
+
     def applies(self, plan: Plan) -> bool:
         return plan.steps == 1
 

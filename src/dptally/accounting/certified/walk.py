@@ -36,7 +36,7 @@ def walk_delta(plan: Plan, epsilon: float, trail: Trail, made: Made | None = Non
     for route, profile in reversed(made):
         bounds = bounds_at(profile, epsilon)
         if _is_sharp(route, bounds, epsilon, plan.tuning):
-            trail.append(Visit(route.name, bounds.lower, bounds.upper, "sharp"))
+            trail.append(Visit(route.label(plan), bounds.lower, bounds.upper, "sharp"))
             return bounds
     best, slope = Ends(-math.inf, 0.0), 0.0
     last: Made = []
@@ -47,14 +47,15 @@ def walk_delta(plan: Plan, epsilon: float, trail: Trail, made: Made | None = Non
         if last and not route.final and _is_sharp(route, LogBounds(*best, slope), epsilon, plan.tuning):  # without it
             made.extend(last)
             return LogBounds(*best, slope)
-        for profile in answers_of(route.name, route.near_epsilon(plan, epsilon), trail):
+        name = route.label(plan)
+        for profile in answers_of(name, route.near_epsilon(plan, epsilon), trail):
             bounds = bounds_at(profile, epsilon)
             narrower = bounds.lower > best.lower or bounds.upper < best.upper
-            best = intersection(best, bounds[:2], route.name)
+            best = intersection(best, bounds[:2], name)
             slope, last = bounds.slope, [(route, profile)]
             now = LogBounds(*best, slope)
             done = _is_sharp(route, now, epsilon, plan.tuning) or now.upper < log_floor
-            trail.append(Visit(route.name, *best, "sharp" if done else "narrower" if narrower else "no narrower"))
+            trail.append(Visit(name, *best, "sharp" if done else "narrower" if narrower else "no narrower"))
             if done:
                 if not route.final and now.upper >= log_floor:
                     made.append((route, profile))
@@ -89,13 +90,14 @@ def walk_epsilon(plan: Plan, target: LogTarget, trail: Trail) -> Ends:
             continue
         if _is_narrow(best, min(route.sharp(plan.tuning), plan.tuning.routes.known)):  # narrow without it
             return best
-        for ends in answers_of(route.name, route.epsilon(plan, target), trail):
+        name = route.label(plan)
+        for ends in answers_of(name, route.epsilon(plan, target), trail):
             if math.isnan(ends.lower) or math.isnan(ends.upper):
                 continue
             narrower = ends.lower > best.lower or ends.upper < best.upper
-            best = intersection(best, ends, route.name)
+            best = intersection(best, ends, name)
             done = route.final or best.upper < plan.floor or _is_narrow(best, route.sharp(plan.tuning))
-            trail.append(Visit(route.name, *best, "sharp" if done else "narrower" if narrower else "no narrower"))
+            trail.append(Visit(name, *best, "sharp" if done else "narrower" if narrower else "no narrower"))
             if done:
                 return best
     return best

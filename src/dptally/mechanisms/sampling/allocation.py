@@ -63,8 +63,9 @@ def allocation_laws_below(
 def _bounded(
     sampler: Sampler, step: Step, laws: tuple[Law, ...], blocks: tuple[tuple[int, int], ...], adjacency: Adjacency
 ) -> tuple[Law, ...]:
-    """Steps of bounded loss, without mass at infinity in either direction; one use in an epoch."""
+    """Steps of bounded loss, without mass at infinity in either direction."""
     from dptally.laws.sampled.allocation.bounded import BoundedAllocationLaw
+    from dptally.laws.sampled.allocation.bounded_epochs import BoundedEpochsLaw
 
     law, reverse = laws[0], laws[-1]
     bound_only = any(part.laws_below() is not None for part, _ in step.mechanism.parts)
@@ -75,4 +76,7 @@ def _bounded(
         raise refused(sampler, step, adjacency, _KNOWN)
     if blocks[0][0] == 1:
         return laws
-    return tuple(BoundedAllocationLaw(law, blocks[0][0], side) for side in Direction)
+    epoch = [BoundedAllocationLaw(law, reverse, blocks[0][0], side) for side in Direction]
+    if law.listed_atoms() is not None:  # finely spread losses would blur them: the engine's own lattice is sharper
+        return tuple(epoch)
+    return tuple(BoundedEpochsLaw.of(((side, 1),)) for side in epoch)

@@ -15,7 +15,6 @@ Derivations: docs/batching.md, "Epochs".
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -24,14 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.checks import Floats
-from dptally.law import Law
 from dptally.law.adjacency import Direction
 from dptally.law.characteristic import Characteristic
-from dptally.law.law import Numbers
-from dptally.laws.by_profile import ProfileLaw
-from dptally.laws.sampled.allocation.law import ALLOCATION_THEOREM, AllocationLaw
+from dptally.laws.sampled.allocation.independent import IndependentEpochs
+from dptally.laws.sampled.allocation.law import AllocationLaw
 from dptally.laws.sampled.allocation.summand import epochs_at
 from dptally.laws.sampled.allocation.sums import PAYOFF, Parts, log_bounds, tilts_of
+from dptally.numerics.normal import gaussian_epsilon_log
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import log_ndtr
 
@@ -43,8 +41,11 @@ _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _FIRST, _FIRST_ADD, _LAST = 1e-12, 1e-18, 1e-35  # what cuts leave out, in all epochs
 _FEW = 16  # more losses than these are asked to find their way: then far losses are bounded, not computed
 _WORTH = 3e-7  # of delta: what a cut may cost
-_ENOUGH = 1e-5  # of log delta
+_ENOUGH = 1e-6  # of log delta
 _VANISHED = -800.0
+_FURTHEST = 1e6  # losses beyond are not asked
+_MANY = 8  # steps of an epoch from which contours of the sum itself are short
+_NEARBY = 20.0  # losses up to which one epoch is asked without tables first
 _NEGLIGIBLE = -52.0  # log of what is left out on the left
 
 
@@ -312,32 +313,10 @@ class _EpochCharacteristic(Characteristic):
 
 
 @dataclass(frozen=True, slots=True)
-class AllocationEpochsLaw(ProfileLaw):
-    """Independent epochs of random allocation, (:class:`AllocationLaw`, count) pairs of one direction, as one law."""
+class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
+    """Independent epochs of random allocation with Gaussian steps, of one direction, as one law."""
 
-    parts: tuple[tuple[AllocationLaw, int], ...]
-    collapses: ClassVar[bool] = True
-    theorem: ClassVar[str] = ALLOCATION_THEOREM
-
-    @classmethod
-    def of(cls, parts: tuple[tuple[AllocationLaw, int], ...]) -> AllocationEpochsLaw:
-        """Equal epochs are counted, and the order is forgotten."""
-        counts: Counter[AllocationLaw] = Counter()
-        for law, count in parts:
-            counts[law] += count
-        return cls(tuple(sorted(counts.items(), key=lambda part: part[0].sort_key)))
-
-    @classmethod
-    def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> AllocationEpochsLaw:
-        listed = [(law, n * count) for whole, count in parts if isinstance(whole, cls) for law, n in whole.parts]
-        return cls.of(tuple(listed))
-
-    def reverse(self) -> AllocationEpochsLaw:
-        return AllocationEpochsLaw.of(tuple((law.reverse(), count) for law, count in self.parts))
-
-    @property
-    def epochs(self) -> int:
-        return sum(count for _, count in self.parts)
+    profile_by: ClassVar[str] = "contours of the ratio"
 
     @property
     def supremum(self) -> float:
@@ -347,52 +326,37 @@ class AllocationEpochsLaw(ProfileLaw):
     def infimum(self) -> float:
         return -math.inf
 
-    def log_moment(self, t: Numbers) -> Numbers:
-        """Independent epochs: K adds."""
-        total = np.zeros(np.shape(t), dtype=np.result_type(np.asarray(t).dtype, np.float64))
-        for law, count in self.parts:
-            total = total + count * np.asarray(law.log_moment(t))
-        return total
-
-    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
-        value, error = np.zeros((2, *np.shape(t)))
-        for law, count in self.parts:
-            one, doubt = law.log_moment_and_error(t)
-            value, error = value + count * one, error + count * (doubt + 4 * EPS * np.abs(one))
-        return value, error
-
     @property
     def mean(self) -> float:
         return math.fsum(count * law.mean for law, count in self.parts)
 
-    def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
-        flat = np.asarray(epsilon, dtype=np.float64).ravel()
-        lower, upper, _ = self.log_excess(flat)
-        missing = -np.expm1(np.minimum(flat, 0.0))
-        with np.errstate(divide="ignore"):
-            some = missing > 0
-            low = np.where(some, np.log(missing + np.exp(lower)) - 8 * EPS, lower)
-            high = np.where(some, np.log(missing + np.exp(upper)) + 8 * EPS, upper)
-        shape = np.shape(epsilon)
-        return low.reshape(shape), np.minimum(high, 0.0).reshape(shape)
+    def about_epsilon(self, log_delta: float) -> float | None:
+        """Newton's method on log delta, from a Gaussian loss of the same second moment."""
+        squares = [count * np.log1p(np.expm1(min(law.shift**2, 600.0)) / law.steps) for law, count in self.parts]
+        x = float(gaussian_epsilon_log(math.sqrt(math.fsum(squares)), log_delta)[1])
+        if not 0 < x < _FURTHEST:
+            return None
+        for _ in range(12):
+            low, high, rate = (float(v[0]) for v in self.bounds(np.array([x])))
+            off = (0.5 * (low + high) if math.isfinite(low) else high) - log_delta
+            if not (math.isfinite(off) and rate > 0):
+                return None
+            step = min(max(off / rate, -0.5 * x), x)
+            x += step
+            if abs(step) < 1e-10 * x:
+                break
+        return x
 
-    def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
-        """H_l for l >= 0; below, H_l - 1 + e^l = e^l times the profile of the other direction at -l."""
-        low, high, rate = np.empty((3, len(loss)))
-        below = loss < 0
-        for which, law in ((~below, self), (below, self.reverse())):
-            if which.any():
-                low[which], high[which], rate[which] = law._bounds(np.abs(loss[which]))
-        slack = 4 * EPS * np.abs(loss)
-        lift = np.minimum(loss, 0.0)
-        return low + lift - slack, high + lift + slack, np.where(below, -1.0 - rate, rate)
-
-    def _bounds(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
+    def bounds(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
         """Bounds of log H at eps >= 0, and about P(L > eps) / H - 1, minus the logarithmic derivative."""
         low, high, rate = np.full(len(epsilon), -np.inf), np.zeros(len(epsilon)), np.ones(len(epsilon))
-        asked = epsilon < 1e6
+        asked = epsilon < _FURTHEST
         few, level = bool(np.count_nonzero(asked) <= _FEW), 0
         wide = asked
+        if self.epochs == 1 and self.parts[0][0].steps >= _MANY:
+            index = np.flatnonzero(asked & (epsilon < _NEARBY))
+            self._take(index, self.parts[0][0].log_excess_near(epsilon[index]), (low, high, rate))
+            wide = self._wide(asked, low, high)
         # a search asks both ends of where it looks: what is deeper is made when nothing that is asked is sharp
         while wide.any() and (level == 0 or (few and (wide == asked).all())):
             parts = epochs_at(self.parts, level)
@@ -402,7 +366,7 @@ class AllocationEpochsLaw(ProfileLaw):
             index = np.flatnonzero(wide)
             with np.errstate(over="ignore", invalid="ignore"):
                 self._take(index, log_bounds(parts, epsilon[index], PAYOFF), (low, high, rate))
-            wide = asked & ~(high - low < _ENOUGH) & (high > _VANISHED)
+            wide = self._wide(asked, low, high)
             level += 1
             if not (table.saddles(epsilon[wide]) >= 0.8 * float(table.tilt[-1])).any():
                 break  # the saddles are inside the table
@@ -410,6 +374,10 @@ class AllocationEpochsLaw(ProfileLaw):
             index = np.flatnonzero(wide)
             self._take(index, self._without_tables(epsilon[index]), (low, high, rate))
         return low, high, rate
+
+    @staticmethod
+    def _wide(asked: NDArray[np.bool_], low: Floats, high: Floats) -> NDArray[np.bool_]:
+        return asked & ~(high - low < _ENOUGH) & (high > _VANISHED)
 
     @staticmethod
     def _take(
@@ -438,7 +406,7 @@ class AllocationEpochsLaw(ProfileLaw):
 
     def _by_cuts(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
         low, high, rate = np.full(len(epsilon), -np.inf), np.zeros(len(epsilon)), np.ones(len(epsilon))
-        pending = np.abs(epsilon) < 1e6
+        pending = np.abs(epsilon) < _FURTHEST
         few = bool(np.count_nonzero(pending) <= _FEW)
         # large losses are rarer where the record is absent
         level = _FIRST if self.parts[0][0].side is Direction.REMOVE else _FIRST_ADD

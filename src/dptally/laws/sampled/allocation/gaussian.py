@@ -32,6 +32,7 @@ __all__ = ["GaussianSum"]
 
 _ENOUGH = 1e-9  # a relative width that needs no other method
 _MOST_JUMPS = 7
+_FURTHEST = 200.0  # times t: how far differences are taken
 _RATIO = 1.5  # of the classes of excess
 _VAST = sys.float_info.max
 _DEEPEST = -90.0  # log-profiles below this are bounded, not computed
@@ -58,7 +59,7 @@ class GaussianSum:
     def log_above(self, b: Floats) -> Bounds:
         """Bounds of log E(S - b)+ and an estimate of P(S > b) / E(S - b)+, elementwise, b >= t (to rounding)."""
         t = float(self.steps)
-        low, high, rate = self._by_difference(b)
+        low, high, rate = self._by_difference(b, self._near(b))
         # Jensen: S/t is an average of ratios
         with np.errstate(divide="ignore"):
             share = np.log(np.minimum(b, _VAST) / t)  # the bound falls with b, which may have overflowed
@@ -79,15 +80,22 @@ class GaussianSum:
             low[wide], high[wide] = np.maximum(low[wide], lower), np.minimum(high[wide], upper)
         return low, high, rate
 
-    def _by_difference(self, b: Floats) -> Bounds:
-        """E(b - S)+ - (b - t): only where the result is not much smaller than its parts."""
+    def log_above_near(self, b: Floats) -> Bounds:
+        """The same by the difference alone: at once, and sharp for all but the least of profiles."""
+        spread = math.sqrt(self.steps * math.expm1(min(self.shift**2, 600.0)))
+        return self._by_difference(b, (b <= _FURTHEST * self.steps) & (b - self.steps <= 15.0 * spread))
+
+    def _near(self, b: Floats) -> NDArray[np.bool_]:
+        """Where what is left after the difference is certainly well above its rounding."""
         t = float(self.steps)
-        low, high, rate = np.full(len(b), -np.inf), np.full(len(b), np.inf), np.ones(len(b))
-        # what is left after the difference must be well above its rounding
         spread = math.sqrt(t * math.expm1(min(self.shift**2, 600.0)))
         near = (b - t <= 3.0 * spread) & (b < 1.6 * t)
-        if self.shift >= 1.5 or not self.sharp:
-            near |= b <= 200.0 * t
+        return near | (b <= _FURTHEST * t) if self.shift >= 1.5 or not self.sharp else near
+
+    def _by_difference(self, b: Floats, near: NDArray[np.bool_]) -> Bounds:
+        """E(b - S)+ - (b - t), which cancels where it is much smaller than its parts: there the bounds are wide."""
+        t = float(self.steps)
+        low, high, rate = np.full(len(b), -np.inf), np.full(len(b), np.inf), np.ones(len(b))
         if not near.any():
             return low, high, rate
         below, above, ratio = self.log_below(b[near])

@@ -189,7 +189,8 @@ class Powers:
             + np.multiply.outer(np.abs(u), angle)
             - np.multiply.outer(np.maximum(-p, 0.0), np.log(np.cos(0.5 * angle)))
         )
-        return np.asarray(np.exp(np.minimum(logs.min(axis=1) + math.log(2.0 * t) + 1e-6, 300.0)) * 1.01 + self.dropped)
+        missed = np.exp(np.minimum(logs.min(axis=1) + math.log(2.0 * t) + 1e-6, 300.0))
+        return np.asarray(1.01 * missed + self.dropped)
 
     def _ends(self, p: Floats, value: Floats) -> Floats:
         """Beyond the nodes: e^{-py} <= e^{-qy} e^{-(p-q) end}, and the sum at q is known by a bound of E R^q."""
@@ -319,7 +320,7 @@ class _Grid:
         columns = min((rows - 1) * by_y + (len(x) - 1) * by_x + 1, math.ceil((_vanishing(n) - w_low) / unit) + 1)
         if columns < 1 or len(x) > 2000 or columns * max(rows, n + 2) > _MOST_CELLS:
             return None
-        return cls(unit, by_y, by_x, x, rows, low, w_low + unit * np.arange(columns, dtype=np.float64))
+        return cls(unit, by_y, by_x, x, rows, low, w_low + unit * np.arange(float(columns)))
 
     @property
     def step_x(self) -> float:
@@ -327,7 +328,7 @@ class _Grid:
 
     @property
     def y(self) -> Floats:
-        return self.low + self.by_y * self.unit * np.arange(self.rows, dtype=np.float64)
+        return self.low + self.by_y * self.unit * np.arange(float(self.rows))
 
     def weights(self) -> tuple[Floats, Floats]:
         """The weight of each w (row) for each y (column), and what lies beyond the last w."""

@@ -47,6 +47,7 @@ class AllocationReplaceLaw(ProfileLaw):
     remove: AllocationEpochsLaw
     collapses: ClassVar[bool] = True
     theorem: ClassVar[str] = ALLOCATION_REPLACE_THEOREM
+    profile_by: ClassVar[str] = "contours of the ratio"
 
     @classmethod
     def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> AllocationReplaceLaw:
