@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.depth import thinned
+from depth import thinned
 
 import dptally as dp
 from dptally.laws.guaranteed import staircase
