@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from depth import thinned
 
 import dptally as dp
+from depth import thinned
 from dptally.laws.guaranteed import staircase
 from dptally.laws.tuning.law import log_ratio, tuned_table
 from dptally.laws.tuning.runs import NegativeBinomialRuns, PoissonRuns, Runs
