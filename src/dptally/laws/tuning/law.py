@@ -130,14 +130,14 @@ def tuned_table(epsilon: Floats, delta: Floats, runs: Runs) -> AtomicLaw:
 def log_ratio(epsilon: Floats, delta: Floats, runs: Runs) -> float:
     """The least c that a table of guarantees gives: at its knots, and between two of them on the chord in e^eps."""
     with np.errstate(over="ignore"):
-        a = up(np.exp(epsilon), 4)
-    best = min(runs.log_ratio(x, d) for x, d in zip(a.tolist(), delta.tolist(), strict=True))
+        a = up(np.exp(epsilon), 4).tolist()  # infinite where no double holds it, and of no use there
+    best = min(runs.log_ratio(x, d) for x, d in zip(a, delta.tolist(), strict=True))
     for j in range(len(epsilon) - 1):
-        fall, gap = float(delta[j] - delta[j + 1]), float(a[j + 1] - a[j])
+        fall, gap = float(delta[j] - delta[j + 1]), a[j + 1] - a[j]
         if not (fall > 0 and 0 < gap < math.inf):
             continue
         slope = fall / gap
-        at = runs.crossing(float(delta[j]) + slope * float(a[j]), slope)
+        at = runs.crossing(float(delta[j]) + slope * a[j], slope)
         if a[j] < at < a[j + 1]:
             loss = math.log(at)
             share = math.expm1(loss - float(epsilon[j])) / math.expm1(float(epsilon[j + 1] - epsilon[j]))
