@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from tests.depth import thinned
 
 import dptally as dp
+from depth import thinned
+from dptally.laws.atoms import AtomicLaw
 from dptally.laws.guaranteed import staircase
 from dptally.laws.tuning.law import log_ratio, tuned_table
 from dptally.laws.tuning.runs import NegativeBinomialRuns, PoissonRuns, Runs
@@ -133,3 +134,132 @@ def test_staircase_dominates_what_keeps_the_guarantees() -> None:
     assert np.exp(law.log_profile(epsilon[:-1])[1]) + law.infinity_mass == pytest.approx(
         plan.delta(epsilon[:-1]), rel=1e-9
     )
+
+
+# -- ties, mass at infinity, compositions ------------------------------------------------------------------------------
+
+
+def tied_winner(p: np.ndarray, ranks: list[list[int]], runs: Runs) -> np.ndarray:
+    """Outcomes of one rank tie, and one of the tied runs is taken: its law is p restricted to the rank."""
+    out, below = np.zeros(len(p) + 1), 0.0
+    for rank in ranks:
+        mass = float(p[rank].sum())
+        top = min(below + mass, 1.0)
+        rise = generating(runs, np.array([top]))[0] - generating(runs, np.array([below]))[0]
+        if mass > 0:
+            out[rank] = rise * p[rank] / mass
+        below = top
+    out[-1] = generating(runs, np.zeros(1))[0]
+    return out
+
+
+def hostile_pair(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
+    """Some outcomes of one side only, ranked by anything, by their loss, or with ties."""
+    size = int(rng.integers(2, 7))
+    p = rng.dirichlet(np.full(size, rng.choice([0.1, 0.3, 1.0, 5.0])))
+    q = p * np.exp(rng.normal(0, rng.choice([0.05, 0.3, 1.0, 3.0]), size))
+    for side in (p, q):
+        if rng.random() < 0.25:
+            side[int(rng.integers(size))] = 0.0
+    p, q = (side / side.sum() if side.sum() > 0 else np.full(size, 1 / size) for side in (p, q))
+    loss = np.where(q > 0, p / np.maximum(q, 1e-300), np.inf)
+    order = (rng.permutation(size) if rng.random() < 0.4 else np.argsort(loss)[:: int(rng.choice([1, -1]))]).tolist()
+    tied = int(rng.integers(1, size)) if rng.random() < 0.3 else 1
+    return p, q, [order[:tied], *([i] for i in order[tied:])]
+
+
+def excess_over_claim(seed: int, number: int) -> float:
+    """The largest delta of a winner over what is claimed for it: alone, beside another pair, and twice."""
+    rng, worst = np.random.default_rng(seed), 0.0
+    at = np.linspace(-3.0, 5.0, 33)
+    for _ in range(number):
+        p, q, ranks = hostile_pair(rng)
+        runs = random_runs(rng)
+        knots = np.concatenate(([0.0], np.sort(rng.uniform(0, rng.choice([1.0, 6.0, 30.0]), int(rng.integers(1, 40))))))
+        law = tuned_table(knots, np.maximum(hockey_stick(p, q, knots), hockey_stick(q, p, knots)), runs)
+
+        def claim(x: np.ndarray, law: AtomicLaw = law) -> np.ndarray:
+            return np.exp(law.log_profile(x)[1]) + law.infinity_mass
+
+        r, s = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(3))
+        beside = sum(mass * claim(at - loss) for mass, loss in zip(r, np.log(r / s), strict=True))
+        loss, mass = law.columns()
+        twice = (mass * claim(np.subtract.outer(at, loss))).sum(axis=1) + law.infinity_mass
+        a, b = tied_winner(p, ranks, runs), tied_winner(q, ranks, runs)
+        for one, other in ((a, b), (b, a)):
+            for claimed, first, second in (
+                (claim(at), one, other),
+                (beside, np.outer(one, r).ravel(), np.outer(other, s).ravel()),
+                (twice, np.outer(one, one).ravel(), np.outer(other, other).ravel()),
+            ):
+                truth = hockey_stick(first, second, at)
+                worst = max(worst, float(np.max((truth - 1e-12) / np.maximum(claimed, 1e-12))))
+    return worst
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_winner_exceeds_the_claim_alone_or_composed(seed: int) -> None:
+    assert excess_over_claim(seed, thinned(1000)) <= 1 + 1e-10
+
+
+def test_a_smaller_ratio_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search above has the power to tell: with the ratio left out winners exceed the claim."""
+    monkeypatch.setattr("dptally.laws.tuning.law.log_ratio", lambda *_: 0.0)
+    assert excess_over_claim(0, 60) > 1.01
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+
+
+def test_golden_values_of_the_specification() -> None:
+    """The comonotone bound of the specification, and the Renyi bounds of dp-accounting, are above."""
+    run = dp.dpsgd(2.0, 0.01, 1000)
+    for shape, comonotone, renyi in ((0.0, 1.1042, 1.2310), (1.0, 1.2799, 1.4890)):
+        box = run.best_of(mean=10, shape=shape).epsilon_interval(1e-5)
+        assert run.epsilon(1e-5) < box.lower < box.upper < comonotone < renyi
+        assert box.upper < dp.accounting.renyi.epsilon(run.best_of(mean=10, shape=shape), 1e-5).value
+    assert run.best_of(mean=10, law="geometric").epsilon(1e-5) == run.best_of(mean=10, shape=1.0).epsilon(1e-5)
+
+
+@pytest.mark.parametrize("law", ["tnb", "geometric", "poisson"])
+def test_randomised_response_with_every_ranking(law: str) -> None:
+    """Two outcomes: the true answer ranked first or last, exact winners in both directions, pure and approximate."""
+    p, flipped = np.array([0.3, 0.7]), np.array([0.7, 0.3])
+    tuned = dp.RandomizedResponse(0.7).best_of(mean=4.0, law=law)
+    runs = tuned.runs
+    for epsilon in (0.0, 0.3, 0.8, 1.2):
+        box = tuned.delta_interval(epsilon)
+        truth = max(0.7 - math.exp(epsilon) * 0.3, 0.0) if law != "poisson" else 0.0  # all tie: a run like any other
+        for one, other in ((p, flipped), (flipped, p)):
+            a, b = winner(one, runs), winner(other, runs)
+            truth = max(truth, float(hockey_stick(a, b, np.array([epsilon]))[0]))
+        assert box.lower * (1 - 1e-11) <= truth <= box.upper * (1 + 1e-11)
+
+
+def test_renyi_of_winners_is_bounded() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(thinned(200)):
+        chance = float(rng.uniform(0.55, 0.85))
+        tuned = dp.RandomizedResponse(chance).best_of(
+            mean=float(rng.choice([1.5, 4.0, 10.0])), law=str(rng.choice(["tnb", "geometric", "poisson"]))
+        )
+        a, b = (winner(one, tuned.runs) for one in (np.array([1 - chance, chance]), np.array([chance, 1 - chance])))
+        for order in (1.3, 2.0, 8.0):
+            for one, other in ((a, b), (b, a)):
+                some = one > 0
+                power = float((one[some] ** order * other[some] ** (1 - order)).sum())
+                assert math.log(power) / (order - 1) <= tuned.renyi(order) * (1 + 1e-9) + 1e-12
+
+
+def test_mass_at_infinity_and_huge_losses() -> None:
+    leak = dp.ApproxDP(0.5, 1e-3).best_of(mean=10)
+    assert leak.epsilon(1e-6) == math.inf
+    assert leak.epsilon(1e-2) < 1.0
+    assert dp.Gaussian(0.01).best_of(mean=10).epsilon(1e-6) > dp.Gaussian(0.01).epsilon(1e-6)
+    assert dp.Menu([dp.Gaussian(10.0).best_of(mean=2)], uses=3).epsilon(1e-6) < 1.0
+
+
+def test_a_fixed_number_is_refused() -> None:
+    for law in ("fixed", "binomial", None):
+        with pytest.raises(dp.InvalidArgument, match=r"k \* plan"):
+            dp.Gaussian(2.0).best_of(mean=10, law=law)  # type: ignore[arg-type]

@@ -69,15 +69,9 @@ class _Masses:
 @lru_cache(maxsize=128)
 def menu_table(items: tuple[Item, ...], uses: int) -> Table:
     """Guarantees (epsilon, delta) that hold for every adaptive use of at most ``uses`` items, in both directions."""
-    spent = [item for item in items if any(composition.parts for composition in item)]
+    spent = [_profiled(item) for item in items if any(composition.parts for composition in item)]
     if not uses or not spent:
         return Table((0.0,), (0.0,))
-    for item in spent:
-        if not all(composition.determined for composition in item):
-            raise Unanswerable(
-                "a menu is bounded by the privacy profiles of its items, and one of them bounds Renyi divergences "
-                "only; state it as ApproxDP or GaussianDP, or keep a ZCDP budget"
-            )
     step, reach = _lattice(spent, uses)
     if not reach <= _LARGEST:
         raise Unanswerable(f"a menu is answered for losses of at most {_LARGEST:g}, and these reach {reach:.3g}")
@@ -90,6 +84,17 @@ def menu_table(items: tuple[Item, ...], uses: int) -> Table:
     bound = np.minimum.accumulate(bound)
     kept = np.append(True, np.diff(bound) < 0)  # of a level stretch its first point says all
     return Table(tuple(epsilon[kept].tolist()), tuple(bound[kept].tolist()))
+
+
+def _profiled(item: Item) -> Item:
+    """The item, or what dominates it and has a profile; refused where there is none."""
+    found = item[0].dominating(), item[1].dominating()
+    if found[0] is None or found[1] is None:
+        raise Unanswerable(
+            "a menu is bounded by the privacy profiles of its items, and one of them bounds Renyi divergences only; "
+            "state it as ApproxDP or GaussianDP, or keep a ZCDP budget"
+        )
+    return found[0], found[1]
 
 
 def odometer(items: tuple[Item, ...], spent: int, uses: int, delta: float) -> float:

@@ -7,7 +7,6 @@ release knows both its adjacency and its unit.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from dptally.errors import DptallyError, TermsMismatch, Unanswerable
@@ -15,40 +14,14 @@ from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency
 from dptally.ledger.terms import ROW, Terms
 from dptally.mechanisms.composed import Composed
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.stated_for import adjacencies, fixed_adjacency
 
-__all__ = ["adjacencies", "check_plan", "check_release"]
+__all__ = ["check_plan", "check_release"]
 
 _WORDS = {
     ADD_REMOVE: "one record added or removed (ADD_REMOVE)",
     REPLACE: "one record replaced (REPLACE)",
 }
-
-
-def adjacencies(value: Any) -> frozenset[Adjacency]:
-    """Every adjacency that a mechanism, or one inside it, names."""
-    if isinstance(value, Adjacency):
-        return frozenset({value})
-    if isinstance(value, Mechanism):
-        return _of_mechanism(value)
-    if isinstance(value, (tuple, list)):
-        return frozenset().union(*map(adjacencies, value))
-    fixed = _fixed(value)
-    return frozenset() if fixed is None else frozenset({fixed})
-
-
-def _fixed(value: Any) -> Adjacency | None:
-    """The one adjacency under which a way of taking part is known at all."""
-    found = getattr(type(value), "adjacency", None)
-    return found if isinstance(found, Adjacency) else None
-
-
-@lru_cache(maxsize=4096)
-def _of_mechanism(mechanism: Mechanism) -> frozenset[Adjacency]:
-    if isinstance(mechanism, Composed):
-        return frozenset().union(*(adjacencies(part) for part, _ in mechanism.parts))
-    fixed = _fixed(mechanism)
-    own = frozenset() if fixed is None else frozenset({fixed})
-    return own.union(*map(adjacencies, mechanism.parameters().values()))
 
 
 def check_plan(dataset: str, terms: Terms, plan: Mechanism) -> None:
@@ -66,10 +39,7 @@ def check_release(dataset: str, terms: Terms, query: str, adjacency: Adjacency |
     """Refuse a release that was made for another adjacency (None: it holds for both) or privacy unit."""
     what = f"the release ({query})"
     if adjacency is not None and adjacency is not terms.adjacency:
-        instead = (
-            f"Release it with adjacency={terms.adjacency!r} if it takes one; otherwise it needs an account that was "
-            f"created with adjacency={adjacency!r}."
-        )
+        instead = f"Release it with adjacency={terms.adjacency!r}."
         if terms.adjacency is REPLACE:
             instead += f" {_TWO_STEPS}"
         stated = _WORDS.get(adjacency, repr(adjacency))
@@ -106,7 +76,7 @@ def _restated(value: Any, wanted: Adjacency) -> Any:
         return wanted
     if isinstance(value, Composed):
         return Composed.of((_restated(part, wanted), n) for part, n in value.parts)
-    if _fixed(value) not in (None, wanted):
+    if fixed_adjacency(value) not in (None, wanted):
         raise Unanswerable(f"{type(value).__name__} is not known under {wanted!r}")
     if isinstance(value, Mechanism) and adjacencies(value):
         return type(value)(**{name: _restated(inside, wanted) for name, inside in value.parameters().items()})

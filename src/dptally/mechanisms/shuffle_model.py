@@ -10,7 +10,7 @@ from typing import ClassVar
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.law import Law
-from dptally.law.adjacency import REPLACE, Adjacency
+from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency
 from dptally.laws.shuffling import blanket
 from dptally.laws.shuffling.blanket import Blanket
 from dptally.laws.shuffling.law import SHUFFLING_THEOREM, attained_by, shuffled_law
@@ -19,6 +19,7 @@ from dptally.mechanisms.laplace import Laplace
 from dptally.mechanisms.mechanism import Mechanism
 from dptally.mechanisms.randomized_response import RandomizedResponse
 from dptally.mechanisms.registry import declared
+from dptally.mechanisms.stated_for import adjacencies
 from dptally.mechanisms.unary_encoding import UnaryEncoding
 from dptally.numerics.exact import quotient
 
@@ -37,7 +38,7 @@ def _example() -> dict[str, object]:
 @declared(
     section="shuffling",
     plan="shuffle_model",
-    aliases=("shuffled",),
+    aliases=("shuffle",),
     example=_example,
     refuses={"local": (1.0, None), "users": (0, 2.0)},
 )
@@ -109,6 +110,12 @@ def _blanket(local: Mechanism) -> Blanket:
 
 
 def _largest_loss(local: Mechanism) -> float:
+    if ADD_REMOVE in adjacencies(local):
+        raise Unanswerable(
+            f"the shuffle model of {local!r} is not answered: its largest loss is for a record that is there or not "
+            "(ADD_REMOVE), and a user's value is replaced by another; state the sampling under REPLACE, or its "
+            "guarantee for two values as PureDP(epsilon)"
+        )
     directions = local.directions()
     if isinstance(local, Laplace):
         epsilon = quotient(local.sensitivity, local.scale)[1]

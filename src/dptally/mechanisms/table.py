@@ -193,7 +193,7 @@ TABLE: dict[str, Row] = {
         "dptally.mechanisms.shuffle_model",
         "shuffle_model",
         "shuffle_model",
-        ("shuffled",),
+        ("shuffle",),
         "shuffle_model(local, users)",
     ),
     "Composed": Row("dptally.mechanisms.composed", "composed", None, (), ""),

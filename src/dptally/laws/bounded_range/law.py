@@ -294,13 +294,12 @@ class Table:
         for i, at in enumerate(flat.tolist()):
             log_integral = self._log_integral(at)
             if math.isnan(log_integral.real):
-                out[i] = self._once(at)
-            elif log_integral.real < 600:
+                value = self._once(at)
+            elif log_integral.real < 300:
                 value = complex(log1p(np.asarray(at * (at + 1) * np.exp(log_integral))))
-                out[i] = value if np.iscomplexobj(out) else value.real
             else:
                 value = log_integral + complex(np.log(complex(at * (at + 1))))
-                out[i] = value if np.iscomplexobj(out) else value.real
+            out[i] = value if np.iscomplexobj(out) else value.real
         return out.reshape(np.shape(t))
 
     def _once(self, t: complex) -> complex:

@@ -72,7 +72,8 @@ class Blanket:
         return LogBounds(found.lower - scale - slack, min(found.upper - scale + slack, 0.0))
 
     def log_chernoff(self, epsilon: Floats, users: int) -> Floats:
-        """Upper bounds of log H at many eps > 0: (s)+ <= e^{ts} / (et) at about the best t; -inf from the largest loss.
+        """Upper bounds of log H at many eps > 0: (s)+ <= e^{ts} / (et) at about the best t, and E (X_1 + .. + X_M)+ <=
+        gamma n E (X)+, which decides next to the largest loss; -inf beyond it.
 
         log M and the rest are within n (64 ulps + 8 t |X| ulps).
         """
@@ -82,12 +83,12 @@ class Blanket:
             values = x - np.multiply.outer(a, y)
             slip = 4 * EPS * (x + np.multiply.outer((2.0 + np.abs(epsilon)) * a, y))
             share, highest = self.gamma * chance, values.max(axis=1)
+            alone = np.log((chance * np.maximum(values + slip, 0.0)).sum(axis=1)) + 1e-12
 
             def cost(log_t: Floats) -> Floats:
                 t = np.exp(log_t)[:, None]
-                return np.asarray(
-                    users * np.log1p((share * np.expm1(np.minimum(t * values, 600.0))).sum(axis=1)) - log_t
-                )
+                total = (share * np.expm1(np.minimum(t * values, 600.0))).sum(axis=1)
+                return np.asarray(users * np.log1p(total) - log_t)
 
             low, high = np.full(len(epsilon), -40.0), np.log(500.0 / np.where(highest > 0, highest, 1.0))
             for _ in range(40):
@@ -97,7 +98,8 @@ class Blanket:
             t = np.exp(0.5 * (low + high))
             doubt = users * (64 * EPS + (2 * t * (slip + 4 * EPS * np.abs(values)).max(axis=1)))
             bound = cost(0.5 * (low + high)) - 1.0 - math.log(self.gamma * users) + doubt + 1e-12
-        return np.where(highest > 0, np.minimum(np.where(np.isnan(bound), 0.0, bound), 0.0), -np.inf)
+        bound = np.where((highest > 0) & ~np.isnan(bound), np.minimum(bound, 0.0), 0.0)
+        return np.asarray(np.minimum(bound, alone))
 
 
 # -- kinds of local randomisers ----------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ SHUFFLING_THEOREM = (
     "Feldman, McMillan, Talwar 2021, for any local randomiser"
 )
 _FEW_USERS, _MOST_COUNTS = 100, 25_000
-_BITS = 24
+_BITS = 21
 _FEW_QUESTIONS, _MANY_QUESTIONS = 8, 512
 _DENSE, _SPARSE, _EDGES = 120, 40, 24  # guarantees of the table: down to e^-36, and below; of the lower one
 _DEPTH, _DEEPEST = 36.0, 740.0
@@ -65,21 +65,34 @@ class ShuffledLaw(Law):
         high, sharp = np.where(flat < self.supremum, 0.0, -np.inf), np.arange(flat.size)
         if flat.size > _FEW_QUESTIONS:
             high = np.minimum(high, np.where(flat >= 0, self.blanket.log_chernoff(np.abs(flat), self.users), 0.0))
+            high = _falling(flat, high)
             sharp = np.flatnonzero((high > -_DEPTH) & (flat > 1e-6 * self.supremum))[-_FEW_QUESTIONS:]
         for i in sharp[np.abs(flat[sharp]) < self.supremum].tolist():
             at = float(flat[i])
             if self.attained and at > 0:
-                low[i] = _contour(self.blanket, self.users, _coarse(at, upwards=True)).lower
+                low[i], upper = self._log_attained(at)
+                high[i] = min(float(high[i]), upper)
             elif not self.attained:
                 high[i] = min(float(high[i]), self._log_upper(at))
         return low.reshape(np.shape(epsilon)), np.minimum(high, 0.0).reshape(np.shape(epsilon))
 
     def _log_upper(self, epsilon: float) -> float:
-        bound = _contour(self.blanket, self.users, _coarse(abs(epsilon), upwards=False)).upper
+        """Next to the largest loss, where rounding is all that counts, the bound for a smaller eps is better."""
+        at = min(abs(epsilon), self.supremum * (1 - 1e-6))
+        bound = _contour(self.blanket, self.users, _coarse(at, upwards=False)).upper
         if epsilon >= 0:
             return bound
         # H(-e) = 1 - e^-e + e^-e H(e): the pair is its own reverse
         return up(math.log(min(1.0, up(-math.expm1(epsilon) + math.exp(epsilon + bound), 16))), 4)
+
+    def _log_attained(self, epsilon: float) -> tuple[float, float]:
+        """Both ends, from one contour where it is enough: in a = e^eps the profile falls by at most 1 for each unit."""
+        at = _coarse(epsilon, upwards=True)
+        lower, upper = _contour(self.blanket, self.users, at)
+        moved, value = up(math.exp(at) * -math.expm1(epsilon - at), 8), math.exp(upper)
+        if moved < 0.01 * value:
+            return lower, up(math.log(value + moved) + 8 * EPS * (1.0 - upper), 4)
+        return lower, _contour(self.blanket, self.users, _coarse(epsilon, upwards=False)).upper
 
     def log_moment(self, t: Numbers) -> Numbers:
         return self.table.log_moment(t)
@@ -113,8 +126,16 @@ class ShuffledLaw(Law):
         return self.table.listed_atoms()
 
 
+def _falling(epsilon: Floats, bound: Floats) -> Floats:
+    """A profile does not increase, so what bounds it at one eps bounds it at every larger one."""
+    order = np.argsort(epsilon, kind="stable")
+    out = np.empty_like(bound)
+    out[order] = np.minimum.accumulate(bound[order])
+    return out
+
+
 def _coarse(epsilon: float, *, upwards: bool) -> float:
-    """A neighbour with 24 bits: the profile falls, so a smaller eps serves upper bounds and a larger one lower bounds.
+    """A neighbour with 21 bits: the profile falls, so a smaller eps serves upper bounds and a larger one lower bounds.
 
     Questions that differ by less share their answer, which ends every search for eps early.
     """

@@ -94,9 +94,21 @@ class FewValues:
 
 
 def log_positive_part(law: FewValues) -> LogBounds:
-    """Bounds of log E (X_1 + .. + X_n)+."""
-    if not float(law.values.max()) > 0:
-        return LogBounds(-math.inf, -math.inf)
+    """Bounds of log E (X_1 + .. + X_n)+; by contours, but where the largest value drowns in its own rounding."""
+    most = _log_sum_of_parts(law)
+    if not float((law.values - 1e3 * law.slip).max()) > 0:
+        return LogBounds(-math.inf, most)
+    found = _by_contours(law)
+    return LogBounds(found.lower, min(found.upper, most))
+
+
+def _log_sum_of_parts(law: FewValues) -> float:
+    """log of n E (X)+, an upper bound, since (x + y)+ <= x+ + y+; -inf where no value can be positive."""
+    part = math.fsum((law.probabilities * np.maximum(law.values + law.slip, 0.0)).tolist())
+    return math.log(part) + math.log(law.number) + 1e-12 if part > 0 else -math.inf
+
+
+def _by_contours(law: FewValues) -> LogBounds:
     t = law.saddle()
     frame = _Frame.of(law, t)
     total, error, bump = frame.sums()
@@ -167,13 +179,13 @@ class _Frame:
         far = self.t**2 + u**2
         # 1/z^2 = (t - iu)^2 / |z|^4
         turned = np.exp(1j * angle) * ((self.t - 1j * u) / far) ** 2
-        payoff = math.fsum((weight * size * turned.real).tolist())
-        # the angle is rounded by n pi ulps, the modulus by n, everything else by a few hundred
+        payoff = float((weight * size * turned.real).sum())
+        # the angle is rounded by n pi ulps, the modulus by n, everything else (the sum too) by a few hundred
         wrong = grown * n * off * 2.0 + size * EPS * (512.0 + 8.0 * n)
         top = 1.1 * math.exp(0.5 * (self.blur * self.t) ** 2 - 0.5 * _REACH**2) / math.pi
-        error = 1.1 * math.fsum((weight * wrong / far).tolist())
+        error = 1.1 * float((weight * wrong / far).sum())
         error += top / (self.blur**2 * end**3) + skipped / self.t**2
-        bump = 1.1 * math.fsum((weight * wrong).tolist()) + math.fsum((weight * size).tolist()) + skipped
+        bump = 1.1 * float((weight * wrong).sum()) + (1 + 1e-9) * float((weight * size).sum()) + skipped
         return payoff, error, self.blur**2 * bump + top / end
 
     def _ratio(self, u: Floats) -> Any:

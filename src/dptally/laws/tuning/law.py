@@ -30,7 +30,7 @@ from dptally.laws.atoms import AtomicLaw
 from dptally.laws.guaranteed import law_of_masses, staircase
 from dptally.laws.moment_bound import real_orders
 from dptally.laws.tuning.runs import Runs
-from dptally.numerics.rounding import down, up
+from dptally.numerics.rounding import EPS, down, up
 
 __all__ = ["MOMENT_ORDERS", "TUNING_THEOREM", "TunedLaw", "log_ratio", "moment_upper", "moments_at", "tuned_table"]
 
@@ -70,8 +70,9 @@ class TunedLaw(MomentBound):
     def _moment(self, t: Floats) -> Floats:
         passes, costs = _order_costs(self)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            at = np.searchsorted(passes, down(1.0 + 1.0 / t, 4), "right")
-            cost = costs[np.maximum(at - 1, 0)]
+            least = down(1.0 + 1.0 / t, 4)
+            at = np.searchsorted(passes, least, "right")
+            cost = np.minimum(costs[np.maximum(at - 1, 0)], self.runs.order_cost(self._between(least)))
             moment = np.max([moment_upper(composition, t) for composition in self.inner], axis=0)
             total = up(moment + t * cost + up(math.log(self.runs.mean_upper), 4), 16)
             if self.runs.none > 0:  # no winner at all: the same in both
@@ -79,6 +80,13 @@ class TunedLaw(MomentBound):
             bounded = up(t * self.supremum, 2)
         # the least knot is always allowed: there a = 1
         return np.minimum(np.where((at > 0) & ~np.isnan(total), total, np.inf), bounded)
+
+    def _between(self, a: Floats) -> Floats:
+        """Upper bounds of delta at a = e^eps >= 1: chords, since it is convex in a."""
+        epsilon, delta = np.array(self.profile).T
+        with np.errstate(over="ignore"):
+            knots = np.minimum(np.exp(epsilon), 1e300)
+        return np.asarray(up(np.interp(a * (1 - 8 * EPS), knots, delta), 16))
 
     @property
     def mean(self) -> float:
@@ -122,14 +130,14 @@ def tuned_table(epsilon: Floats, delta: Floats, runs: Runs) -> AtomicLaw:
 def log_ratio(epsilon: Floats, delta: Floats, runs: Runs) -> float:
     """The least c that a table of guarantees gives: at its knots, and between two of them on the chord in e^eps."""
     with np.errstate(over="ignore"):
-        a = up(np.exp(epsilon), 4)
-    best = min(runs.log_ratio(x, d) for x, d in zip(a.tolist(), delta.tolist(), strict=True))
+        a = up(np.exp(epsilon), 4).tolist()  # infinite where no double holds it, and of no use there
+    best = min(runs.log_ratio(x, d) for x, d in zip(a, delta.tolist(), strict=True))
     for j in range(len(epsilon) - 1):
-        fall, gap = float(delta[j] - delta[j + 1]), float(a[j + 1] - a[j])
+        fall, gap = float(delta[j] - delta[j + 1]), a[j + 1] - a[j]
         if not (fall > 0 and 0 < gap < math.inf):
             continue
         slope = fall / gap
-        at = runs.crossing(float(delta[j]) + slope * float(a[j]), slope)
+        at = runs.crossing(float(delta[j]) + slope * a[j], slope)
         if a[j] < at < a[j + 1]:
             loss = math.log(at)
             share = math.expm1(loss - float(epsilon[j])) / math.expm1(float(epsilon[j + 1] - epsilon[j]))
