@@ -286,7 +286,7 @@ def test_the_page_has_the_readings_the_noise_and_a_picture() -> None:
 def test_every_sampler_is_tried_on_request() -> None:
     run = {"noise_multiplier": 20.0, "batch_size": 5, "dataset_size": 10, "epochs": 1}
     page = dp.check({"epsilon": 3, "delta": 1e-5} | run).page(samplers=True)
-    assert len(page.readings) == 8
+    assert len(page.readings) == 10
     assert all(row.interval is not None or row.reason for row in page.readings)
 
 

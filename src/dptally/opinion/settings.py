@@ -14,6 +14,7 @@ from dptally.mechanisms import (
     ADD_REMOVE,
     Adjacency,
     BallsInBins,
+    Cyclic,
     FixedSize,
     Gaussian,
     Mechanism,
@@ -121,7 +122,7 @@ def _fixed(settings: Settings, adjacency: Adjacency) -> Mechanism:
 
 
 def _partition(
-    sampler: Callable[[int], BallsInBins | ShuffledBatches],
+    sampler: Callable[[int], BallsInBins | Cyclic | ShuffledBatches],
 ) -> Callable[[Settings, Adjacency], Mechanism]:
     """Samplers that split each epoch's data into batches."""
 
@@ -136,6 +137,7 @@ SAMPLERS: dict[str, Callable[[Settings, Adjacency], Mechanism]] = {
     "poisson": _poisson,
     "fixed size": _fixed,
     "balls in bins": _partition(BallsInBins),
+    "cyclic": _partition(Cyclic),
     "shuffled": _partition(ShuffledBatches),
 }
 
