@@ -74,8 +74,8 @@ interop: $(TOOLS)/opacus/.ready $(TOOLS)/dp-accounting/.ready $(TOOLS)/jax-priva
 	$(TOOLS)/jax-privacy/bin/python -W ignore benchmarks/interop/suites.py jax_privacy
 	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/suites.py opacus
 	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/opacus_training.py
-	$(TOOLS)/opacus/bin/python -W ignore -m pytest -q -p no:cacheprovider tests/interop
-	$(TOOLS)/others/bin/python -W ignore -m pytest -q -p no:cacheprovider tests/interop
+	$(TOOLS)/opacus/bin/python -m pytest -q -W ignore -p no:cacheprovider tests/interop/test_opacus.py tests/interop/test_interop_training.py
+	$(TOOLS)/others/bin/python -m pytest -q -W ignore -p no:cacheprovider tests/interop/test_other_tools.py
 $(TOOLS)/opacus/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/opacus
 	$(TOOLS)/opacus/bin/pip install --quiet 'torch>=2.6' # from PyPI it brings CUDA packages
