@@ -69,12 +69,13 @@ bench-start:
 # other tools' own accountant tests against the drop-ins, and a real training run: docs/interop.md
 .PHONY: interop
 TOOLS := .venv-interop
-interop: $(TOOLS)/opacus/.ready $(TOOLS)/dp-accounting/.ready $(TOOLS)/others/.ready
+interop: $(TOOLS)/opacus/.ready $(TOOLS)/dp-accounting/.ready $(TOOLS)/jax-privacy/.ready $(TOOLS)/others/.ready
 	$(TOOLS)/dp-accounting/bin/python benchmarks/interop/suites.py dp_accounting
+	$(TOOLS)/jax-privacy/bin/python -W ignore benchmarks/interop/suites.py jax_privacy
 	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/suites.py opacus
 	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/opacus_training.py
-	$(TOOLS)/opacus/bin/python -W ignore -m pytest -q -p no:cacheprovider tests/interop
-	$(TOOLS)/others/bin/python -W ignore -m pytest -q -p no:cacheprovider tests/interop
+	$(TOOLS)/opacus/bin/python -m pytest -q -W ignore -p no:cacheprovider tests/interop/test_opacus.py tests/interop/test_interop_training.py
+	$(TOOLS)/others/bin/python -m pytest -q -W ignore -p no:cacheprovider tests/interop/test_other_tools.py
 $(TOOLS)/opacus/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/opacus
 	$(TOOLS)/opacus/bin/pip install --quiet 'torch>=2.6' # from PyPI it brings CUDA packages
@@ -83,6 +84,10 @@ $(TOOLS)/opacus/.ready: pyproject.toml
 $(TOOLS)/dp-accounting/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/dp-accounting
 	$(TOOLS)/dp-accounting/bin/pip install --quiet -e . 'dp-accounting>=0.6'
+	touch $@
+$(TOOLS)/jax-privacy/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)/jax-privacy
+	$(TOOLS)/jax-privacy/bin/pip install --quiet -e . 'jax-privacy>=2.0'
 	touch $@
 $(TOOLS)/others/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/others

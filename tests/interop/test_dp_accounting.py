@@ -110,3 +110,25 @@ def test_arguments_are_checked() -> None:
         DptallyAccountant("add")  # type: ignore[arg-type]
     with pytest.raises(dp.InvalidArgument, match="replace_sensitivity"):
         DptallyAccountant(replace_sensitivity=3)
+
+
+@pytest.mark.parametrize(("lie", "buckets"), [(0.2, 2), (0.5, 4), (0.9, 10)])
+def test_a_special_record_is_answered_by_a_uniform_bucket(lie: float, buckets: int) -> None:
+    """delta by enumeration of the two kinds of buckets, in both directions; not by the pair of two true answers."""
+    account = DptallyAccountant(da.NeighboringRelation.REPLACE_SPECIAL).compose(
+        da.RandomizedResponseDpEvent(lie, buckets)
+    )
+    told = [1 - lie + lie / buckets] + [lie / buckets] * (buckets - 1)
+    for epsilon in (0.0, 0.3, 0.7):
+        odds = math.exp(epsilon)
+        remove = sum(max(0.0, p - odds / buckets) for p in told)
+        add = sum(max(0.0, 1 / buckets - odds * p) for p in told)
+        box = account.get_delta_interval(epsilon)
+        assert box.lower - 1e-15 <= max(remove, add) <= box.upper + 1e-15
+        assert box.width < 1e-14
+
+
+def test_the_count_of_a_special_response_is_kept() -> None:
+    account = DptallyAccountant(da.NeighboringRelation.REPLACE_SPECIAL)
+    account.compose(da.RandomizedResponseDpEvent(0.5, 4), 10)
+    assert account.get_epsilon(1e-9) > 5 * math.log(2.5)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import dp_accounting as da
 import pytest
@@ -140,24 +141,47 @@ def test_sampled_replacements_need_the_norm_of_a_record() -> None:
         dp.from_dp_accounting(event, dp.REPLACE, 1)
 
 
-NEEDED = [
-    (da.SampledWithoutReplacementDpEvent(100, 10, da.GaussianDpEvent(1.0)), "FixedSize"),
-    (da.TruncatedSubsampledGaussianDpEvent(100, 0.1, 20, 1.0), "TruncatedPoisson"),
-    (de.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "MixtureOfGaussians"),
-    (de.RepeatAndSelectDpEvent(da.GaussianDpEvent(1.0), 10.0, 1.0), "best_of"),
-    ("ExponentialMechanismDpEvent(epsilon=1.0)", "ExponentialMechanism"),
-    ("PermuteAndFlipDpEvent(epsilon=1.0)", "PermuteAndFlip"),
+def _sampled(sampler: Any, **length: int) -> dp.Mechanism:
+    return dp.Sampled(dp.Gaussian(1.5), sampler, **length)
+
+
+#: events whose mechanism is one of dptally's: those of newer sources as text
+OF_ITS_OWN = [
+    (da.SampledWithoutReplacementDpEvent(100, 10, da.GaussianDpEvent(1.5)), _sampled(dp.FixedSize(10, 100), steps=1)),
+    (
+        da.TruncatedSubsampledGaussianDpEvent(100, 0.1, 20, 1.5),
+        _sampled(dp.TruncatedPoisson(0.1, 100, 20), steps=1),
+    ),
+    (
+        "RandomAllocationDpEvent(event=GaussianDpEvent(1.5), num_selected=2, num_steps=10)",
+        _sampled(dp.RandomAllocation(10, 2), epochs=1),
+    ),
+    ("RandomAllocationDpEvent(GaussianDpEvent(1.5), 10, 10)", 10 * dp.Gaussian(1.5)),
+    ("RandomAllocationDpEvent(GaussianDpEvent(1.5), 0, 10)", dp.Composed(())),
+    (
+        de.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]),
+        dp.MixtureOfGaussians(1.0, (0.0, 1.0), (0.5, 0.5)),
+    ),
+    (de.RepeatAndSelectDpEvent(da.GaussianDpEvent(2.0), 10.0, 1.0), dp.Gaussian(2.0).best_of(10.0, shape=1.0)),
+    (de.RepeatAndSelectDpEvent(da.GaussianDpEvent(2.0), 10.0, math.inf), dp.Gaussian(2.0).best_of(10.0, law="poisson")),
+    (de.RepeatAndSelectDpEvent(da.GaussianDpEvent(2.0), 1.0, 0.5), dp.Gaussian(2.0)),
+    ("ExponentialMechanismDpEvent(epsilon=1.0)", dp.ExponentialMechanism(1.0)),
+    ("PermuteAndFlipDpEvent(epsilon=1.0)", dp.PermuteAndFlip(1.0)),
+    ("PermuteAndFlipDpEvent(0.0)", dp.Composed(())),
 ]
 
 
-@pytest.mark.parametrize(("event", "name"), NEEDED, ids=lambda x: x if isinstance(x, str) else type(x).__name__)
-def test_what_another_part_provides_is_answered_or_refused_by_its_name(event: object, name: str) -> None:
-    there = hasattr(dp.Gaussian, name) if name == "best_of" else getattr(dp, name, None) is not None
-    if there:
-        assert dp.from_dp_accounting(event).epsilon(delta=1e-5) > 0
-    else:
-        with pytest.raises(dp.Unanswerable, match=name):
-            dp.from_dp_accounting(event)
+@pytest.mark.parametrize(("event", "plan"), OF_ITS_OWN, ids=lambda x: x if isinstance(x, str) else type(x).__name__)
+def test_events_with_a_mechanism_of_their_own(event: object, plan: dp.Mechanism) -> None:
+    found = dp.from_dp_accounting(event)
+    assert found == plan
+    assert dp.from_dp_accounting(event if isinstance(event, str) else repr(event)) == plan
+    assert 0 <= found.epsilon(delta=1e-5) < math.inf
+
+
+def test_more_steps_cannot_be_selected_than_there_are() -> None:
+    with pytest.raises(dp.InvalidArgument, match="num_selected must be at most num_steps = 10"):
+        dp.from_dp_accounting("RandomAllocationDpEvent(GaussianDpEvent(1.5), 11, 10)")
 
 
 def test_samples_of_nothing_cost_nothing() -> None:

@@ -159,3 +159,21 @@ def test_histories_of_every_form() -> None:
 def test_bad_histories(bad: object) -> None:
     with pytest.raises(dp.InvalidArgument):
         dp.from_opacus(bad)
+
+
+def test_a_state_for_another_accountant(opacus: ModuleType) -> None:
+    account = opacus.DptallyAccountant()
+    account.step(noise_multiplier=1.0, sample_rate=0.01)
+    state = account.state_dict(mechanism="rdp")
+    assert (state["mechanism"], state["history"]) == ("rdp", [(1.0, 0.01, 1)])
+    assert account.state_dict()["mechanism"] == "dptally"
+    if not opacus_shape.INSTALLED:
+        return
+    from opacus.accountants import create_accountant
+
+    for name in ("rdp", "gdp", "prv"):
+        theirs = create_accountant(name)
+        theirs.load_state_dict(account.state_dict(mechanism=name))
+        back = opacus.DptallyAccountant()
+        back.load_state_dict(theirs.state_dict())
+        assert back.get_epsilon(1e-5) == account.get_epsilon(1e-5)

@@ -286,7 +286,7 @@ def test_the_page_has_the_readings_the_noise_and_a_picture() -> None:
 def test_every_sampler_is_tried_on_request() -> None:
     run = {"noise_multiplier": 20.0, "batch_size": 5, "dataset_size": 10, "epochs": 1}
     page = dp.check({"epsilon": 3, "delta": 1e-5} | run).page(samplers=True)
-    assert len(page.readings) == 8
+    assert len(page.readings) == 10
     assert all(row.interval is not None or row.reason for row in page.readings)
 
 
@@ -397,3 +397,33 @@ def test_registry_records(tmp_path: Path) -> None:
 def test_missing_files(name: str, tmp_path: Path) -> None:
     with pytest.raises(dp.InvalidArgument, match="readable"):
         dp.check(tmp_path / name)
+
+
+def test_a_sentence_may_name_the_file_of_its_run(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    state.write_text('{"history": [[1.0, 0.01, 1000]], "mechanism": "gdp", "epoch": 3}')
+    verdict = dp.check(f"epsilon 1.62 at delta 1e-5: @{state}, gdp accountant")
+    assert (verdict.status, verdict.claim.accountant) == ("refuted", "gdp")
+    assert verdict.interval == dp.dpsgd(1.0, 0.01, 1000).epsilon_interval(1e-5)
+    with pytest.raises(dp.InvalidArgument, match="said once"):
+        dp.check(f"epsilon 1.62 at delta 1e-5: @{state}", epsilon=2.0)
+
+
+def test_a_missing_file_is_called_missing(tmp_path: Path) -> None:
+    for text in (str(tmp_path / "no.json"), f"@{tmp_path / 'no'}", f"epsilon 1 at delta 0: @{tmp_path / 'no'}"):
+        with pytest.raises(dp.InvalidArgument, match="No such file"):
+            dp.check(text, *((None, None) if "epsilon" in text else (1.0, 0.0)))
+
+
+def test_flags_say_delta_and_microbatching() -> None:
+    flags = "compute_dp_sgd_privacy --N=60000 --batch_size=256 --noise_multiplier=2.2 --epochs=60 --delta=1e-5"
+    silent, without = dp.check(flags, epsilon=3.01), dp.check(f"{flags} --noused_microbatching", epsilon=3.01)
+    assert any("microbatching" in line for line in silent.claim.assumed)
+    assert not any("microbatching" in line for line in without.claim.assumed)
+    assert silent.interval == without.interval
+    half = dp.check(f"{flags} --used_microbatching=true --accountant_type=RDP", epsilon=3.01)
+    assert half.claim.settings is not None
+    assert (half.claim.settings.noise_multiplier, half.claim.accountant) == (1.1, "rdp")
+    for bad in ("--used_microbatching=maybe", "--used_microbatching --noused_microbatching", "--sampling=x"):
+        with pytest.raises(dp.InvalidArgument):
+            dp.check(f"{flags} {bad}", epsilon=3.01)

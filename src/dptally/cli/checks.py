@@ -13,6 +13,7 @@ from dptally.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from dptally.opinion import Verdict
+    from dptally.opinion.page import Page
 
 __all__ = ["check"]
 
@@ -77,34 +78,30 @@ def _refuted(verdicts: tuple[Verdict, ...]) -> bool:
 
 
 def _shown(verdicts: tuple[Verdict, ...], brief: bool, samplers: bool, output: Path | None, as_json: bool) -> None:
-    one = verdicts[0] if len(verdicts) == 1 else None
-    if output is not None:
-        if one is None:
+    if len(verdicts) > 1:
+        if output is not None:
             raise InvalidArgument("output", "for one claim", f"{len(verdicts)} claims")
-        _write(one, samplers, output)
+        emit(_several(verdicts)) if as_json else _table(verdicts)
+        return
+    one = verdicts[0]
+    page = one.page(samplers) if output is not None or not brief else None
+    if page is not None and output is not None:
+        _write(page, output)
     if as_json:
-        emit(one.page(samplers).to_dict() if one is not None and not brief else _several(verdicts, one))
-    elif one is None:
-        _table(verdicts)
-    elif brief:
-        title(one.headline)
-        click.echo(f"  {one.reasons[0]}")
-    else:
-        title(one.headline)
-        click.echo(one.page(samplers).to_text().split("\n", 1)[1], nl=False)
+        emit(one.to_dict() if brief or page is None else page.to_dict())
+        return
+    title(one.headline)
+    click.echo(f"  {one.reasons[0]}\n" if brief or page is None else page.to_text().split("\n", 1)[1], nl=False)
 
 
-def _several(verdicts: tuple[Verdict, ...], one: Verdict | None) -> object:
-    if one is not None:
-        return one.to_dict()
+def _several(verdicts: tuple[Verdict, ...]) -> object:
     worst = "refuted" if _refuted(verdicts) else max((v.status for v in verdicts), key=_CODES.__getitem__)
     return {"status": worst, "claims": [verdict.to_dict() for verdict in verdicts]}
 
 
-def _write(verdict: Verdict, samplers: bool, output: Path) -> None:
+def _write(page: Page, output: Path) -> None:
     import json
 
-    page = verdict.page(samplers)
     form = _FORMS.get(output.suffix.lower(), "text")
     text = page.to_html() if form == "html" else page.to_text()
     if form == "json":

@@ -63,7 +63,8 @@ class DptallyAccountant(PrivacyAccountant):  # type: ignore[misc]  # dp-accounti
             raise InvalidArgument("neighboring_relation", "one of dp-accounting's relations", neighboring_relation)
         if replace_sensitivity not in (None, 1, 2):
             raise InvalidArgument("replace_sensitivity", "1, 2 or None", replace_sensitivity)
-        self._reading = Reading(_ADJACENCIES[neighboring_relation], replace_sensitivity)
+        special = neighboring_relation is NeighboringRelation.REPLACE_SPECIAL
+        self._reading = Reading(_ADJACENCIES[neighboring_relation], replace_sensitivity, special)
         self._counts: dict[Mechanism, int] = {}
         self._unprotected = False
 

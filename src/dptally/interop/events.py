@@ -1,14 +1,13 @@
 """DpEvents of dp-accounting as plans: one line per event, read by name and fields, so that nothing is imported.
 
-An event that is unknown, or that has a field unknown here, is refused: its meaning cannot be guessed. What another
-part of dptally must provide is looked up when the event is met; until it is there the event is refused by its name.
+An event that is unknown, or that has a field unknown here, is refused: its meaning cannot be guessed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from dataclasses import fields as dataclass_fields
 from fractions import Fraction
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.interop.event_text import DEEPEST, Node, looks_like_event, read_event_text
-from dptally.interop.lookup import absent, made, needed
+from dptally.interop.special_response import SpecialResponse
 from dptally.mechanisms import (
     ADD_REMOVE,
     REPLACE,
@@ -26,11 +25,18 @@ from dptally.mechanisms import (
     Composed,
     DiscreteGaussian,
     DiscreteLaplace,
+    ExponentialMechanism,
+    FixedSize,
     Gaussian,
     Laplace,
     Mechanism,
+    MixtureOfGaussians,
+    PermuteAndFlip,
     PoissonSampled,
+    RandomAllocation,
     RandomizedResponse,
+    Sampled,
+    TruncatedPoisson,
 )
 
 __all__ = ["EVENTS", "Kind", "NotPrivate", "from_dp_accounting"]
@@ -44,17 +50,21 @@ class NotPrivate(Unanswerable):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How events are read here: the neighbours, what a replacement changes, and which sampling stands around."""
+    """How events are read here: the neighbours, what a replacement changes, and which sampling stands around.
+
+    ``special``: a record is replaced by a special one, which stands for none (dp-accounting's REPLACE_SPECIAL).
+    """
 
     adjacency: Adjacency
     replace_sensitivity: int | None
+    special: bool = False
     sampling: str = ""
     depth: int = 0
 
     def inside(self, sampling: str = "") -> Reading:
         if self.depth > DEEPEST:
             raise InvalidArgument("event", f"nested at most {DEEPEST} deep", "a deeper event")
-        return Reading(self.adjacency, self.replace_sensitivity, sampling or self.sampling, self.depth + 1)
+        return replace(self, sampling=sampling or self.sampling, depth=self.depth + 1)
 
     def change(self, event: str) -> float:
         """The `sensitivity` of a unit of noise: a record's norm where sampling needs it, else what a neighbour
@@ -266,13 +276,14 @@ def _rounded_up(value: Fraction) -> float:
 
 def _response(given: Fields, reading: Reading) -> Mechanism:
     """With probability p a uniform answer of k, else the true one: the truth is told with 1 - p + p/k."""
-    del reading
     buckets = checks.count("num_buckets", given["num_buckets"], 1)
     lie = Fraction(checks.probability("noise_parameter", given["noise_parameter"]))
     if buckets == 1 or lie == 1:
         return Composed(())
     if lie == 0:
         raise NotPrivate("RandomizedResponseDpEvent with noise_parameter 0 always tells the truth")
+    if reading.special:
+        return SpecialResponse(float(lie), buckets)
     return RandomizedResponse(_rounded_up(1 - lie + lie / buckets), buckets)
 
 
@@ -312,9 +323,8 @@ def _without_replacement(given: Fields, reading: Reading) -> Mechanism:
     records = checks.count("source_dataset_size", given["source_dataset_size"])
     if batch == 0 or records == 0:
         return Composed(())
-    sampler = needed("FixedSize")(batch_size=batch, dataset_size=records)
     inside = plan_of(given["event"], reading.inside("fixed"))
-    return made(needed("Sampled")(inside, sampler, steps=1, adjacency=reading.adjacency))
+    return Sampled(inside, FixedSize(batch_size=batch, dataset_size=records), steps=1, adjacency=reading.adjacency)
 
 
 def _with_replacement(given: Fields, reading: Reading) -> Mechanism:
@@ -331,9 +341,23 @@ def _truncated(given: Fields, reading: Reading) -> Mechanism:
     cap = checks.count("truncated_batch_size", given["truncated_batch_size"])
     if rate == 0.0 or records == 0 or cap == 0:
         return Composed(())
-    sampler = needed("TruncatedPoisson")(rate=rate, dataset_size=records, cap=cap)
     inside = _gaussian({"noise_multiplier": given["noise_multiplier"]}, reading.inside("poisson"))
-    return made(needed("Sampled")(inside, sampler, steps=1, adjacency=reading.adjacency))
+    sampler = TruncatedPoisson(rate=rate, dataset_size=records, cap=cap)
+    return Sampled(inside, sampler, steps=1, adjacency=reading.adjacency)
+
+
+def _allocation(given: Fields, reading: Reading) -> Mechanism:
+    """Each record takes part in ``num_selected`` of ``num_steps`` steps, a uniform subset of its own."""
+    steps = checks.count("num_steps", given["num_steps"])
+    times = checks.count("num_selected", given["num_selected"])
+    if times == 0:
+        return Composed(())
+    if times >= steps:
+        if times > steps:
+            raise InvalidArgument("num_selected", f"at most num_steps = {steps}", times)
+        return steps * plan_of(given["event"], reading)
+    inside = plan_of(given["event"], reading.inside("allocation"))
+    return Sampled(inside, RandomAllocation(steps=steps, times=times), epochs=1, adjacency=reading.adjacency)
 
 
 def _mixture(given: Fields, reading: Reading) -> Mechanism:
@@ -341,9 +365,8 @@ def _mixture(given: Fields, reading: Reading) -> Mechanism:
         raise Unanswerable("MixtureOfGaussiansDpEvent is a pair for one record added or removed; not under REPLACE")
     if all(one == 0 for one in given["sensitivities"]):
         return Composed(())
-    make = needed("MixtureOfGaussians")
     sigma = _noise("standard_deviation", given["standard_deviation"])
-    return made(make(sigma, tuple(given["sensitivities"]), tuple(given["sampling_probs"])))
+    return MixtureOfGaussians(sigma, tuple(given["sensitivities"]), tuple(given["sampling_probs"]))
 
 
 def _tree(given: Fields, reading: Reading) -> Mechanism:
@@ -362,20 +385,21 @@ def _tree(given: Fields, reading: Reading) -> Mechanism:
 
 
 def _best_of(given: Fields, reading: Reading) -> Mechanism:
+    """Shape infinity is Poisson's law; any other law is never 0, so with a mean of 1 there is always one run."""
     inside = plan_of(given["event"], reading)
-    best_of = getattr(inside, "best_of", None)
-    if best_of is None:
-        raise absent("RepeatAndSelectDpEvent", "Mechanism.best_of")
     shape = checks.real("shape", given["shape"])
-    if math.isinf(shape):
-        return made(best_of(given["mean"], law="poisson"))
-    return made(best_of(given["mean"], law="tnb", shape=shape))
+    if shape == math.inf:
+        return inside.best_of(given["mean"], law="poisson")
+    if given["mean"] == 1 and shape > -1:
+        return inside
+    return inside.best_of(given["mean"], law="tnb", shape=shape)
 
 
-def _selection(name: str) -> Build:
+def _selection(mechanism: Callable[[float], Mechanism]) -> Build:
     def build(given: Fields, reading: Reading) -> Mechanism:
         del reading
-        return made(needed(name)(given["epsilon"]))
+        epsilon = checks.nonnegative("epsilon", given["epsilon"])
+        return mechanism(epsilon) if epsilon else Composed(())
 
     return build
 
@@ -409,9 +433,12 @@ EVENTS: dict[str, Kind] = {
     "TruncatedSubsampledGaussianDpEvent": Kind(
         ("dataset_size", "sampling_probability", "truncated_batch_size", "noise_multiplier"), _truncated, "bounded"
     ),
+    "RandomAllocationDpEvent": Kind(
+        ("event", "num_selected", "num_steps"), _allocation, "exact for one step of many, else bounded"
+    ),
     "MixtureOfGaussiansDpEvent": Kind(("standard_deviation", "sensitivities", "sampling_probs"), _mixture, "exact"),
     "SingleEpochTreeAggregationDpEvent": Kind(("noise_multiplier", "step_counts"), _tree, "exact"),
     "RepeatAndSelectDpEvent": Kind(("event", "mean", "shape"), _best_of, "bounded"),
-    "ExponentialMechanismDpEvent": Kind(("epsilon",), _selection("ExponentialMechanism"), "exact"),
-    "PermuteAndFlipDpEvent": Kind(("epsilon",), _selection("PermuteAndFlip"), "exact"),
+    "ExponentialMechanismDpEvent": Kind(("epsilon",), _selection(ExponentialMechanism), "exact"),
+    "PermuteAndFlipDpEvent": Kind(("epsilon",), _selection(PermuteAndFlip), "exact"),
 }

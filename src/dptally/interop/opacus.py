@@ -81,6 +81,12 @@ class DptallyAccountant(IAccountant):  # type: ignore[misc]  # opacus has no typ
         hook: Callable[[Any], None] = super().get_optimizer_hook_fn(sample_rate)
         return hook
 
+    def state_dict(self, destination: dict[str, Any] | None = None, *, mechanism: str = NAME) -> dict[str, Any]:
+        """opacus' state; with ``mechanism="rdp"`` (or "gdp", "prv") one that this accountant of opacus takes over."""
+        state: dict[str, Any] = super().state_dict(destination)
+        state["mechanism"] = mechanism
+        return state
+
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over the history of a dptally, rdp, gdp or prv state; it shares nothing with the state.
 

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from dptally import checks
 from dptally.errors import DptallyError
-from dptally.interop.lookup import absent, made
 from dptally.mechanisms import Gaussian, Mechanism, dpsgd
 from dptally.numerics.shown import shown_up
 
@@ -69,10 +68,7 @@ def _user_lines(sampled: Mechanism, noise: float, passes: int, delta: float, mos
 def _group(plan: Mechanism, number: int, delta: float) -> str:
     if number == 1:
         return f"epsilon {shown_up(plan.epsilon(delta))}"
-    group = getattr(plan, "group", None)
     try:
-        if group is None:
-            raise absent("a user of several examples", "Mechanism.group")
-        return f"epsilon {shown_up(made(group(number)).epsilon(delta))}"
+        return f"epsilon {shown_up(plan.group(number).epsilon(delta))}"
     except DptallyError as refusal:
         return f"no answer: {refusal}"

@@ -39,7 +39,10 @@ def check_release(dataset: str, terms: Terms, query: str, adjacency: Adjacency |
     """Refuse a release that was made for another adjacency (None: it holds for both) or privacy unit."""
     what = f"the release ({query})"
     if adjacency is not None and adjacency is not terms.adjacency:
-        instead = f"Release it with adjacency={terms.adjacency!r}."
+        instead = (
+            f"Release it with adjacency={terms.adjacency!r} if it takes one; otherwise it needs an account that was "
+            f"created with adjacency={adjacency!r}."
+        )
         if terms.adjacency is REPLACE:
             instead += f" {_TWO_STEPS}"
         stated = _WORDS.get(adjacency, repr(adjacency))

@@ -14,6 +14,7 @@ from dptally.errors import DptallyError
 from dptally.numerics.shown import shown_down, shown_up
 from dptally.opinion.context import Reading, Remedy, readings, remedy
 from dptally.opinion.picture import picture
+from dptally.opinion.settings import SAMPLERS
 from dptally.opinion.verdict import STATUSES, Verdict
 
 __all__ = ["Page", "page"]
@@ -84,7 +85,7 @@ class Page:
         yield "not said, and taken as", claim.assumed
         yield "to be asked", claim.questions
         yield "remarks", claim.notes
-        yield "the same run under other samplers and adjacencies", map(_reading, self.readings)
+        yield "the same run under other samplers and adjacencies", self._readings()
         yield "the noise that makes it true", self._remedy()
         yield "what this takes for granted", [] if claim.plan is None else assumptions(claim.plan)
         yield "theorems", self.theorems
@@ -93,6 +94,12 @@ class Page:
             "by",
             [f"dptally {dptally.__version__}; run again: dptally check --verify on the file that --proof writes"],
         )
+
+    def _readings(self) -> Iterator[str]:
+        yield from map(_reading, self.readings)
+        left = [name for name in SAMPLERS if name not in {row.sampler for row in self.readings}]
+        if self.readings and left:
+            yield f"{', '.join(left)}: dptally check --samplers, which may take a minute"
 
     def _remedy(self) -> Iterator[str]:
         if self.remedy is None or self.verdict.status == "true":

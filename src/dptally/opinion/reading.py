@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from dptally.opinion.settings import ADJACENCIES, KEYS, Settings, settings_of
 __all__ = ["claims_of", "claims_of_bytes", "claims_of_text", "json_document", "plan_of_text"]
 
 LARGEST = 200_000_000  # bytes: a checkpoint holds a model
-_LONGEST_TEXT = 1_000_000
+_LONGEST_TEXT, _LONGEST_NAME = 1_000_000, 1000
 _DEEPEST = 50
 _CHECKPOINTS = (".pt", ".pth", ".ckpt", ".pkl", ".bin")
 _PLAN = "plan"
@@ -42,16 +43,33 @@ def claims_of(source: object, epsilon: float | None = None, delta: float | None 
         return _of_file(Path(source[1:]), epsilon, delta)
     if _is_file(source):
         return _of_file(Path(source), epsilon, delta)
+    head = words.head_of(source[:_LONGEST_NAME]) if ": @" in source[:_LONGEST_NAME] else None
+    if head is not None and head[1].startswith("@"):
+        return _of_named_file(head[1], _said_once(head[0], epsilon, delta))
     return claims_of_text(source, epsilon, delta)
 
 
 def _is_file(text: str) -> bool:
-    if len(text) > 1000 or "\n" in text or "\0" in text or not text.strip():
+    """Whether a text names a file: one that is there, or a word that ends as files do."""
+    if len(text) > _LONGEST_NAME or "\n" in text or "\0" in text or not text.strip():
         return False
     try:
-        return Path(text).is_file()
+        path = Path(text)
+        return path.is_file() or (text.split() == [text] and path.suffix.lower() in (*_CHECKPOINTS, *_READERS))
     except (OSError, ValueError):
         return False
+
+
+def _of_named_file(text: str, claimed: Claimed) -> list[Claim]:
+    """``epsilon E at delta D: @run.json, gdp accountant``: the file describes the run."""
+    name, accountant = words.accountant_of(text[1:].strip())
+    return [replace(claim, accountant=accountant or claim.accountant) for claim in _of_file(Path(name), *claimed)]
+
+
+def _said_once(claimed: Claimed, epsilon: float | None, delta: float | None) -> Claimed:
+    if epsilon is not None or delta is not None:
+        raise InvalidArgument("epsilon, delta", "said once (the text claims them already)", (epsilon, delta))
+    return claimed
 
 
 # -- text ---------------------------------------------------------------------------------------------------
@@ -68,11 +86,11 @@ def claims_of_text(text: str, epsilon: float | None = None, delta: float | None 
     if text.lstrip()[:1] == "{":
         return [_of_mapping(json_document(text), "JSON", epsilon, delta)]
     head = words.head_of(text)
-    if head is None:
-        return [_run(text, _both(epsilon, delta), "text")]
-    if epsilon is not None or delta is not None:
-        raise InvalidArgument("epsilon, delta", "said once (the text claims them already)", (epsilon, delta))
-    return [_run(head[1], head[0], "text")]
+    if head is not None:
+        return [_run(head[1], _said_once(head[0], epsilon, delta), "text")]
+    if delta is None and statement.looks_like_flags(text):
+        delta = statement.flags_of(text).get("delta")
+    return [_run(text, _both(epsilon, delta), "text")]
 
 
 def _both(epsilon: object, delta: object) -> Claimed:
@@ -97,12 +115,23 @@ def _run(text: str, claimed: Claimed, source: str) -> Claim:
         assumed = () if not looks_like_event(text) else ("adjacency: one record added or removed; not said",)
         return Claim(claimed, plan, accountant, source, assumed=assumed)
     if statement.looks_like_flags(text):
-        said: dict[str, Any] = statement.flags_of(text)
-        if said.pop("delta", claimed.delta) != claimed.delta:
-            raise InvalidArgument("delta", "said once", text[:80])
-        return _training(said, [], claimed, accountant, source)
+        return _of_flags(text, claimed, accountant, source)
     said, notes = words.said_in(text)
     return _training(said, notes, claimed, accountant, source)
+
+
+def _of_flags(text: str, claimed: Claimed, accountant: str, source: str) -> Claim:
+    said = statement.flags_of(text)
+    if said.pop("delta", claimed.delta) != claimed.delta:
+        raise InvalidArgument("delta", "said once", text[:80])
+    micro, named = said.pop("used_microbatching", None), said.pop("accountant_type", "")
+    if accountant and named and accountant.lower() != named:
+        raise InvalidArgument("accountant", "said once", (accountant, named))
+    if micro and "noise_multiplier" in said:
+        said["noise_multiplier"] /= 2
+    claim = _training(said, [statement.HALVED] if micro else [], claimed, accountant or named, source)
+    asked = () if micro is not None else ("microbatching: none; not said (with it the noise counts half)",)
+    return replace(claim, assumed=(*claim.assumed, *asked))
 
 
 _ASKED = (
@@ -267,7 +296,7 @@ def claims_of_bytes(raw: bytes, name: str, epsilon: float | None = None, delta: 
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidArgument("claim file", "UTF-8 text", str(path)) from None
-    read = {".csv": _csv, ".yaml": _yaml, ".yml": _yaml, ".json": _json_file, ".toml": _toml}.get(path.suffix.lower())
+    read = _READERS.get(path.suffix.lower())
     return claims_of_text(text, epsilon, delta) if read is None else read(text, path.name, epsilon, delta)
 
 
@@ -376,3 +405,6 @@ def _of_row(cells: dict[str, str], name: str, whole: bool, epsilon: float | None
         return _of_mapping(said, name, epsilon, delta)
     except InvalidArgument as error:
         raise InvalidArgument(name, "a claim", cells, str(error)) from None
+
+
+_READERS = {".csv": _csv, ".yaml": _yaml, ".yml": _yaml, ".json": _json_file, ".toml": _toml}

@@ -10,8 +10,19 @@ from typing import Any
 
 from dptally import checks
 from dptally.errors import InvalidArgument, Unanswerable
-from dptally.interop.lookup import made, needed
-from dptally.mechanisms import ADD_REMOVE, Adjacency, Mechanism, dpsgd
+from dptally.mechanisms import (
+    ADD_REMOVE,
+    Adjacency,
+    BallsInBins,
+    Cyclic,
+    FixedSize,
+    Gaussian,
+    Mechanism,
+    Sampled,
+    ShuffledBatches,
+    dpsgd,
+)
+from dptally.numerics.exact import between
 
 __all__ = ["KEYS", "SAMPLERS", "Settings", "settings_of"]
 
@@ -45,11 +56,10 @@ class Settings:
 
     @property
     def rate(self) -> float:
-        """The sampling rate, as said or as batch size over dataset size."""
+        """The sampling rate, as said or as batch size over dataset size, rounded up: more sampling reveals more."""
         if self.sample_rate is not None:
             return self.sample_rate
-        batch, records = self.sizes("the sampling rate")
-        return batch / records
+        return between(Fraction(*self.sizes("the sampling rate")))[1]
 
     @property
     def number_of_steps(self) -> int:
@@ -100,28 +110,25 @@ class Settings:
         return math.ceil(Fraction(self.number_of_steps, self.steps_per_epoch))
 
 
-def _gaussian(settings: Settings) -> Mechanism:
-    return made(needed("Gaussian")(settings.noise_multiplier))
-
-
 def _poisson(settings: Settings, adjacency: Adjacency) -> Mechanism:
     return dpsgd(settings.noise_multiplier, settings.rate, settings.number_of_steps, adjacency)
 
 
 def _fixed(settings: Settings, adjacency: Adjacency) -> Mechanism:
     batch, records = settings.sizes("a batch of fixed size")
-    sampler = needed("FixedSize", "sampling batches of fixed size")(batch_size=batch, dataset_size=records)
-    sampled = needed("Sampled", "sampling batches of fixed size")
-    return made(sampled(_gaussian(settings), sampler, steps=settings.number_of_steps, adjacency=adjacency))
+    sampler = FixedSize(batch_size=batch, dataset_size=records)
+    gaussian = Gaussian(settings.noise_multiplier)
+    return Sampled(gaussian, sampler, steps=settings.number_of_steps, adjacency=adjacency)
 
 
-def _partition(name: str, what: str) -> Callable[[Settings, Adjacency], Mechanism]:
+def _partition(
+    sampler: Callable[[int], BallsInBins | Cyclic | ShuffledBatches],
+) -> Callable[[Settings, Adjacency], Mechanism]:
     """Samplers that split each epoch's data into batches."""
 
     def build(settings: Settings, adjacency: Adjacency) -> Mechanism:
-        sampler = needed(name, what)(settings.steps_per_epoch)
-        sampled = needed("Sampled", what)
-        return made(sampled(_gaussian(settings), sampler, epochs=settings.number_of_epochs, adjacency=adjacency))
+        gaussian, batches = Gaussian(settings.noise_multiplier), sampler(settings.steps_per_epoch)
+        return Sampled(gaussian, batches, epochs=settings.number_of_epochs, adjacency=adjacency)
 
     return build
 
@@ -129,8 +136,9 @@ def _partition(name: str, what: str) -> Callable[[Settings, Adjacency], Mechanis
 SAMPLERS: dict[str, Callable[[Settings, Adjacency], Mechanism]] = {
     "poisson": _poisson,
     "fixed size": _fixed,
-    "balls in bins": _partition("BallsInBins", "balls-in-bins sampling"),
-    "shuffled": _partition("ShuffledBatches", "shuffling"),
+    "balls in bins": _partition(BallsInBins),
+    "cyclic": _partition(Cyclic),
+    "shuffled": _partition(ShuffledBatches),
 }
 
 

@@ -16,6 +16,7 @@ from dptally.opinion.words import number
 
 __all__ = ["claims_of_statement", "flags_of", "looks_like_flags", "looks_like_statement"]
 
+HALVED = "microbatching: the noise counts half"
 _N = r"([\d.,]{1,40}(?:e[+-]?\d{1,3})?)"
 _RUN = re.compile(
     rf"DP-SGD\s+performed\s+over\s+{_N}\s+examples\s+with\s+{_N}\s+examples\s+per\s+iteration,\s+"
@@ -28,7 +29,11 @@ _EXAMPLES = re.compile(
     rf"Epsilon\s+assuming\s+Poisson\s+sampling\s+\(\*\):\s+{_N}",
     re.IGNORECASE,
 )
-_FLAG = re.compile(r"--?(N|batch_size|noise_multiplier|epochs|delta)[= ]([^\s]{1,60})")
+_FLAG = re.compile(
+    r"--?(N|batch_size|noise_multiplier|epochs|delta|used_microbatching|accountant_type)[= ]([^\s]{1,60})"
+)
+_MICROBATCHING = re.compile(r"--?(no)?used_microbatching(?![\w=])(?!\s+(?:true|false)\b)", re.IGNORECASE)
+_YES_NO = {"true": True, "1": True, "false": False, "0": False}
 
 
 def looks_like_statement(text: str) -> bool:
@@ -46,7 +51,7 @@ def claims_of_statement(text: str) -> list[Claim]:
     halved = run[5].lower() == "with"
     multiplier = noise / 2 if halved else noise  # exact: a microbatch's average changes by twice its clipping norm
     delta, accountant = number(levels[1]), levels[2].lower()
-    notes = ("microbatching: the noise counts half",) if halved else ()
+    notes = (HALVED,) if halved else ()
     settings = settings_of(
         {
             "noise_multiplier": multiplier,
@@ -82,25 +87,37 @@ def looks_like_flags(text: str) -> bool:
 
 
 def flags_of(text: str) -> dict[str, Any]:
-    """What the flags of tensorflow-privacy's program say: --N --batch_size --noise_multiplier --epochs --delta.
+    """What the flags of tensorflow-privacy's program say: numbers, ``used_microbatching`` and ``accountant_type``.
 
     >>> flags_of("--N=60000 --batch_size=256 --noise_multiplier=1.1 --epochs=15 --delta=1e-5")["dataset_size"]
     60000.0
     """
-    names = {"N": "dataset_size"}
     said: dict[str, Any] = {}
     for name, value in _found_flags(text):
-        key = names.get(name, name)
+        key = "dataset_size" if name == "N" else name
         if key in said:
             raise InvalidArgument(key, "said once", value)
-        said[key] = number(value)
+        said[key] = _value(key, value)
     return said
+
+
+def _value(key: str, text: str) -> float | bool | str:
+    if key == "accountant_type":
+        return text.lower()
+    if key != "used_microbatching":
+        return number(text)
+    if text.lower() not in _YES_NO:
+        raise InvalidArgument(key, "true or false", text)
+    return _YES_NO[text.lower()]
 
 
 def _found_flags(text: str) -> Iterator[tuple[str, str]]:
     rest = re.sub(r"^\s*(?:python3?\s+)?\S*compute_dp_sgd_privacy\S*", "", text)
-    found = [(match[1], match[2]) for match in _FLAG.finditer(rest)]
+    rest = _MICROBATCHING.sub(lambda flag: f"--used_microbatching={'false' if flag[1] else 'true'}", rest)
     left = _FLAG.sub("", rest).replace("\\", "").strip()
     if left:
-        raise InvalidArgument("flags", "only --N, --batch_size, --noise_multiplier, --epochs and --delta", left[:60])
-    return iter(found)
+        wanted = (
+            "only --N, --batch_size, --noise_multiplier, --epochs, --delta, --used_microbatching, --accountant_type"
+        )
+        raise InvalidArgument("flags", f"only {wanted}", left[:60])
+    return iter([(match[1], match[2]) for match in _FLAG.finditer(rest)])

@@ -60,6 +60,7 @@ _PHRASES = (
         "fixed size",
         r"(?:fixed[ -]size(?:d)?(?:\s+batches)?|sampl(?:ed|ing)\s+without\s+replacement|without\s+replacement)",
     ),
+    ("sampler", "cyclic", r"(?:cyclic(?:\s+(?:batches|order))?|(?:in\s+)?(?:a\s+)?fixed\s+order)"),
     ("sampler", "balls in bins", r"balls[ -]in[ -]bins(?:\s+sampling)?"),
     ("adjacency", "add-remove", r"add[ -](?:or[ -]|/)?remove(?:[ -]one)?(?:\s+(?:adjacency|neighbou?rs))?"),
     ("adjacency", "replace", r"(?:replace(?:ment|[ -]one)?|substitut(?:e|ion))(?:\s+(?:adjacency|neighbou?rs))?"),
