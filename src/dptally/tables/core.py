@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from dptally.tables.aggregates import Distinct, scaled
 from dptally.tables.bins import BRANCHES, Bins, bin_sql
@@ -68,6 +69,14 @@ def _key_columns(frame: Frame) -> list[str]:
     return [frame.dialect.column(column) for column in frame.columns]
 
 
+def _named(frame: Frame, column: Column) -> str:
+    """Rows whose group has a name here; a date that Python cannot hold (infinity, the year 20000) has none."""
+    sql = frame.dialect.column(column)
+    if column.kind is not Kind.DATE:
+        return f"{sql} IS NOT NULL"
+    return f"{sql} >= {frame.dialect.literal(date.min)} AND {sql} <= {frame.dialect.literal(date.max)}"
+
+
 def _listed(frame: Frame) -> str:
     """The public keys as a table of constants: code and values."""
     assert frame.keys is not None
@@ -88,7 +97,7 @@ def _rows_sql(frame: Frame, values: Sequence[tuple[str, str]]) -> str:
         chosen.append("dptally_k.c AS c")
     elif frame.columns:
         chosen += [f"{sql} AS k{i}" for i, sql in enumerate(_key_columns(frame))]
-        where += [f"{sql} IS NOT NULL" for sql in _key_columns(frame)]
+        where += [_named(frame, column) for column in frame.columns]
     chosen += [f"{sql} AS {name}" for name, sql in values]
     condition = f" WHERE {' AND '.join(where)}" if where else ""
     return f"SELECT {', '.join(chosen) or '1 AS one'} FROM {source}{condition}"

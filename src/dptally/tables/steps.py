@@ -82,8 +82,9 @@ class Steps:
         """
         if not dialect.real_sums or not (self.low >= 0 or self.high <= 0):
             return ""
-        nearest = f"FLOOR({value} * {dialect.number(float(1 / self.unit))} + {dialect.number(0.5)})"
-        return self._case(dialect, value, nearest, *(dialect.number(float(n)) for n in (self.low, self.high, 0)))
+        return self._case(
+            dialect, value, self._floor(dialect, value), *(dialect.number(float(n)) for n in (self.low, self.high, 0))
+        )
 
     def sql(self, dialect: Dialect, value: str, missing: str, offset: int = 0, outside: str = "") -> str:
         """The step of a double minus ``offset``; ``missing`` where it has none.
@@ -92,7 +93,7 @@ class Steps:
         NaN is above everything on some engines and incomparable on others; it reaches ELSE on both.
         """
         low, high = self._ends(dialect)
-        inside = f"FLOOR({value} * {dialect.number(float(1 / self.unit))} + {dialect.number(0.5)})"
+        inside = self._floor(dialect, value)
         less = f" - {offset}" if offset > 0 else f" + {-offset}" if offset < 0 else ""
         nearest = f"{dialect.cast(inside, Kind.INTEGER)}{less}"
         if outside:
@@ -101,6 +102,15 @@ class Steps:
                 f"WHEN {value} = {high} THEN {self.high - offset} ELSE {outside} END"
             )
         return self._case(dialect, value, nearest, str(self.low - offset), str(self.high - offset), missing)
+
+    def _floor(self, dialect: Dialect, value: str) -> str:
+        """The nearest step. Where a step is two units or more, what is below one unit is at 0 without a product:
+        PostgreSQL fails where a product of tiny numbers underflows.
+        """
+        if self.exponent > 0:
+            one, nothing = dialect.number(1.0), dialect.number(0.0)
+            value = f"(CASE WHEN {value} > -{one} AND {value} < {one} THEN {nothing} ELSE {value} END)"
+        return f"FLOOR({value} * {dialect.number(float(1 / self.unit))} + {dialect.number(0.5)})"
 
     def _ends(self, dialect: Dialect) -> tuple[str, str]:
         return dialect.number(float(self.low * self.unit)), dialect.number(float(self.high * self.unit))
