@@ -272,7 +272,7 @@ def test_private_keys(unit: str, adjacency: Any) -> None:
             ledger = PlayLedger("person:person" if unit == "person" else "row", adjacency)
             query = dp.Session(table, ledger=ledger, dataset="d", by="").group_by("grp", keys=dp.private(60, sigma=5))
             made = query.sum("value", (-3, 4), sigma=5).compiled()
-            found = made._exact(table.source.engine, run(table.source.engine, made._totals()), 2)
+            found = made._exact(table.source.engine, run(table.source.engine, made._totals()))
             counts.append({key[0]: numbers[-1] for key, numbers in found.items()})
         k = (most if unit == "person" else 1) * (1 if adjacency is ADD_REMOVE else 2)
         moved: dict[str, list[int]] = {}

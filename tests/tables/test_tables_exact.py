@@ -17,8 +17,9 @@ from play import PlayLedger
 
 import dptally as dp
 from dptally.tables import compiled as compiling
+from dptally.tables import sources
 from dptally.tables.dialect import DIALECTS
-from dptally.tables.steps import Steps
+from dptally.tables.steps import EXACT, Steps
 
 GOLDEN = Path(__file__).with_name("golden_sql.json")
 
@@ -163,6 +164,42 @@ def test_an_empty_table() -> None:
             assert query.compiled().run(table.source.engine)["numbers"] == {"value_sum": [[0]]}
         private = session.group_by("grp", keys=dp.private(5, sigma=0.5)).sum("value", (0, 1), sigma=1)
         assert private.release().rows() == []
+
+
+@pytest.mark.usefixtures("raw")
+@pytest.mark.parametrize("each", [(0, 10), (2, 5), (-10, -1), (-7, 10)])
+def test_sums_in_doubles_are_the_integers(each: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row unit adds up doubles; a sum that they might have rounded is asked for again, and nothing changes."""
+    rows = people(random.Random(str(each)))
+    asked: list[str] = []
+    plain = sources.DuckEngine.rows
+    monkeypatch.setattr(sources.DuckEngine, "rows", lambda self, sql: asked.append(sql) or plain(self, sql))
+
+    def total(query: Any) -> Any:
+        return query.rows(sigma=1).sum("value", each, sigma=1)
+
+    first = run(rows, total)
+    steps = Steps.of(Fraction(each[0]), Fraction(each[1]))
+    for index, group in enumerate(GROUPS):
+        values = [step(row.value, steps.low, steps.high, steps.exponent) for row in rows if row.group == group]
+        assert first["value_sum"][index] == [sum(value or 0 for value in values)]
+    one_sign = each[0] >= 0 or each[1] <= 0
+    doubles = [sql for sql in asked if "FLOOR" in sql and "CAST(FLOOR" not in sql]
+    assert len(doubles) == one_sign
+    asked.clear()
+    monkeypatch.setattr(compiling, "EXACT", 1)
+    assert run(rows, total) == first
+    assert [sql for sql in asked if "CAST(FLOOR" in sql]
+
+
+def test_large_sums_of_doubles_are_seen() -> None:
+    """Power: beyond 2^53 the engine's doubles do lose whole numbers, and the result says so."""
+    import duckdb
+
+    lost = "SELECT CAST(SUM(x) AS BIGINT) FROM (VALUES (9007199254740992e0), (1e0), (1e0)) AS t(x)"
+    ((total,),) = duckdb.connect().execute(lost).fetchall()
+    assert total != 2**53 + 2
+    assert total > EXACT
 
 
 def texts() -> dict[str, dict[str, list[str]]]:

@@ -448,7 +448,16 @@ def test_a_failure_keeps_the_debit_and_releases_nothing(
 
 @pytest.mark.parametrize(
     "answer",
-    [[(0, None, 1)], [(7, 1, 1)], [(0, 1)], [(0, 1, 1), (0, 1, 1)], [(0, 1.5, 1)], [(True, 1, 1)]],
+    [
+        [(0, None, 1)],
+        [(7, 1, 1)],
+        [(0, 1)],
+        [(0, 1, 1), (0, 1, 1)],
+        [(0, 1.5, 1)],
+        [(True, 1, 1)],
+        [(0, "flu", 1)],
+        [(0, 1, 2.0)],
+    ],
 )
 def test_an_answer_that_the_core_query_cannot_give(answer: Any, study: dp.Session) -> None:
     class Liar:

@@ -186,6 +186,7 @@ class Total(Aggregate):
                 inputs=((f"s{index}", steps.widened(ROWS).sql(setting.dialect, value, "0")),),
                 person=_clamped(f"s{index}", steps.low, steps.high),
                 row=steps.sql(setting.dialect, value, "0"),
+                row_real=steps.real_sql(setting.dialect, value),
             ),
         )
 

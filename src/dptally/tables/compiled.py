@@ -20,6 +20,7 @@ from dptally.tables.engine import Engine, integer, run
 from dptally.tables.keys import Key, PrivateKeys, optimal_rule, selection_mechanism
 from dptally.tables.kinds import Column, Kind
 from dptally.tables.measures import Ask, Measure, Noisy, Setting, budget_of, noisy, plan_of, solve
+from dptally.tables.steps import EXACT
 
 __all__ = ["Asked", "Compiled", "compile_query"]
 
@@ -71,11 +72,12 @@ class Compiled:
     def _others(self) -> list[int]:
         return [i for i, aggregate in enumerate(self.asked.aggregates) if aggregate.shape != "totals"]
 
-    def _totals(self) -> str:
+    def _totals(self, *, integers: bool = False) -> str:
+        return core.totals_sql(self.frame, self._counted(), integers=integers)
+
+    def _counted(self) -> list[Measure]:
         measures = [self.measures[i][j].measure for i, j in self._plain()]
-        if self.asked.rule is not None:
-            measures.append(Measure("presence", 0, 1))
-        return core.totals_sql(self.frame, measures)
+        return measures if self.asked.rule is None else [*measures, Measure("presence", 0, 1)]
 
     def _separate(self, frame: core.Frame, index: int) -> str:
         aggregate, measure = self.asked.aggregates[index], self.measures[index][0].measure
@@ -92,7 +94,9 @@ class Compiled:
         exact: dict[Key, list[int]] = {}
         plain = self._plain()
         if plain or self.asked.rule is not None:
-            exact = self._exact(engine, run(engine, self._totals()), len(plain) + (self.asked.rule is not None))
+            exact = self._exact(engine, run(engine, self._totals()))
+            if self._rounded(exact):
+                exact = self._exact(engine, run(engine, self._totals(integers=True)))
         keys, counts = self._published(exact)
         numbers: dict[str, list[list[int]]] = {}
         for place, (i, j) in enumerate(plain):
@@ -115,10 +119,15 @@ class Compiled:
         setting = replace(self.frame.setting, groups=max(len(keys), 1))
         return replace(self.frame, keys=tuple(keys), setting=setting)
 
-    def _exact(self, engine: Engine, rows: Sequence[tuple[Any, ...]], width: int) -> dict[Key, list[int]]:
+    def _rounded(self, exact: Mapping[Key, list[int]]) -> bool:
+        """Whether a sum that was added up in doubles is too large to be surely exact (steps.py, real_sql)."""
+        places = [i for i, measure in enumerate(self._counted()) if measure.row_real and self.frame.person is None]
+        return any(abs(values[i]) > EXACT for values in exact.values() for i in places)
+
+    def _exact(self, engine: Engine, rows: Sequence[tuple[Any, ...]]) -> dict[Key, list[int]]:
         """The groups of the engine's answer. A group that was not asked for, or twice, is no answer."""
         frame, found = self.frame, {}
-        lead = len(frame.key_names)
+        lead, width = len(frame.key_names), len(self._counted())
         for row in rows:
             key = self._key(engine, row[:lead])
             if len(row) != lead + width or key in found:

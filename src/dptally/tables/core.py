@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from dptally.tables.aggregates import Distinct, scaled
 from dptally.tables.bins import BRANCHES, Bins, bin_sql
@@ -68,11 +69,20 @@ def _key_columns(frame: Frame) -> list[str]:
     return [frame.dialect.column(column) for column in frame.columns]
 
 
+def _named(frame: Frame, column: Column) -> str:
+    """Rows whose group has a name here; a date that Python cannot hold (infinity, the year 20000) has none."""
+    sql = frame.dialect.column(column)
+    if column.kind is not Kind.DATE:
+        return f"{sql} IS NOT NULL"
+    return f"{sql} >= {frame.dialect.literal(date.min)} AND {sql} <= {frame.dialect.literal(date.max)}"
+
+
 def _listed(frame: Frame) -> str:
     """The public keys as a table of constants: code and values."""
     assert frame.keys is not None
-    rows = [[str(code), *map(frame.dialect.literal, key)] for code, key in enumerate(frame.keys)]
-    return frame.dialect.values("dptally_k", ["c", *(f"k{i}" for i in range(len(frame.columns)))], rows)
+    dialect, many = frame.dialect, len(frame.keys)
+    rows = [[dialect.code(code, many), *map(dialect.literal, key)] for code, key in enumerate(frame.keys)]
+    return dialect.values("dptally_k", ["c", *(f"k{i}" for i in range(len(frame.columns)))], rows)
 
 
 def _rows_sql(frame: Frame, values: Sequence[tuple[str, str]]) -> str:
@@ -87,7 +97,7 @@ def _rows_sql(frame: Frame, values: Sequence[tuple[str, str]]) -> str:
         chosen.append("dptally_k.c AS c")
     elif frame.columns:
         chosen += [f"{sql} AS k{i}" for i, sql in enumerate(_key_columns(frame))]
-        where += [f"{sql} IS NOT NULL" for sql in _key_columns(frame)]
+        where += [_named(frame, column) for column in frame.columns]
     chosen += [f"{sql} AS {name}" for name, sql in values]
     condition = f" WHERE {' AND '.join(where)}" if where else ""
     return f"SELECT {', '.join(chosen) or '1 AS one'} FROM {source}{condition}"
@@ -111,12 +121,15 @@ def _unique(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return list(dict.fromkeys(pairs))
 
 
-def totals_sql(frame: Frame, measures: Sequence[Measure]) -> str:
-    """One row for each group with data: the group, then the measures in order."""
+def totals_sql(frame: Frame, measures: Sequence[Measure], *, integers: bool = False) -> str:
+    """One row for each group with data: the group, then the measures in order.
+
+    ``integers`` leaves doubles out of the sums over rows, for the groups whose sums doubles cannot hold.
+    """
     values = _unique([value for measure in measures for value in measure.values])
     names = frame.key_names
     if frame.person is None:
-        return _row_totals(frame, measures, values)
+        return _row_totals(frame, measures, values, integers)
     inputs = _unique([given for measure in measures for given in measure.inputs])
     sums = [f"{_integer(frame, sql)} AS {name}" for name, sql in inputs]
     if any(re.search(r"\bn\b", measure.person) for measure in measures):
@@ -132,9 +145,10 @@ def totals_sql(frame: Frame, measures: Sequence[Measure]) -> str:
     return f"SELECT {', '.join([*names, *added])} FROM ({grouped}) AS b{by}"
 
 
-def _row_totals(frame: Frame, measures: Sequence[Measure], values: Sequence[tuple[str, str]]) -> str:
+def _row_totals(frame: Frame, measures: Sequence[Measure], values: Sequence[tuple[str, str]], integers: bool) -> str:
     """Rows are grouped by the key's own values first: a row is in one group, whatever the engine calls equal."""
-    added = [f"{_integer(frame, measure.row)} AS m{i}" for i, measure in enumerate(measures)]
+    rows = [measure.row if integers else measure.row_real or measure.row for measure in measures]
+    added = [f"{_integer(frame, row)} AS m{i}" for i, row in enumerate(rows)]
     outer = [f"m{i}" for i in range(len(measures))]
     if not frame.columns:
         return f"SELECT {', '.join(added)} FROM ({_rows_sql(frame, values)}) AS r"

@@ -36,12 +36,16 @@ class Dialect:
     utf8: str  # a text from hexadecimal digits
     binary: str  # a text that is compared by its bytes
     tested: bool
+    to_real: str = ""  # a wider number as a double, where a cast would fail on what does not fit
+    try_moment: str = "{}"  # a time of another resolution, NULL where it does not fit
     try_real: str = ""  # a number from a text, NULL where it is none
     native_hash: str = ""  # of two or more values: faster than md5
     rows: bool = True  # whether VALUES may stand in FROM
     moment: str = "TIMESTAMP"  # a time without zone
     instant: str = "TIMESTAMP WITH TIME ZONE"
     forbidden: str = ""  # characters that no identifier may have
+    codes: tuple[tuple[int, str], ...] = ()  # narrow types for the codes of so many groups: less to group by
+    real_sums: bool = False  # whether adding up doubles is faster than adding up integers
 
     def name_of(self, identifier: str) -> str:
         """The identifier, quoted."""
@@ -61,9 +65,11 @@ class Dialect:
         sql = f"{table}.{self.name_of(column.name)}"
         if column.kind is Kind.TEXT:
             return self.binary.format(sql if column.plain else self.cast(sql, Kind.TEXT))
-        if column.kind in (Kind.REAL, Kind.WIDE) or (column.kind is Kind.INTEGER and not column.plain):
-            return sql if column.plain else self.cast(sql, Kind.REAL if column.kind is Kind.WIDE else column.kind)
-        return sql
+        if column.plain:
+            return sql
+        if column.kind is Kind.TIMESTAMP:
+            return self.try_moment.format(sql)
+        return self.to_real.format(sql) if self.to_real else self.cast(sql, Kind.REAL)
 
     def literal(self, value: object) -> str:
         """A constant: text, integer, real, truth value, date or time."""
@@ -103,6 +109,11 @@ class Dialect:
             return self.native_hash.format(", ".join(parts))
         return self.md5.format(" || '|' || ".join(self.cast(part, Kind.TEXT) for part in parts))
 
+    def code(self, number: int, codes: int) -> str:
+        """The number of one of so many groups, in the narrowest type that has a name here."""
+        narrow = next((name for most, name in self.codes if codes <= most), None)
+        return str(number) if narrow is None else f"CAST({number} AS {narrow})"
+
     def values(self, alias: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         """A small table of constants as it stands in FROM."""
         if self.rows:
@@ -125,8 +136,11 @@ DUCKDB = Dialect(
     utf8="decode(unhex('{}'))",
     binary="{} COLLATE C",
     tested=True,
+    try_moment="TRY_CAST({} AS TIMESTAMP)",
     try_real="TRY_CAST({} AS DOUBLE)",
     native_hash="hash({})",
+    codes=((1 << 8, "UTINYINT"), (1 << 16, "USMALLINT")),
+    real_sums=True,
 )
 SPARK = Dialect(
     name="Spark",
@@ -155,6 +169,10 @@ POSTGRES = Dialect(
     utf8="convert_from(decode('{}', 'hex'), 'UTF8')",
     binary='{} COLLATE "C"',
     tested=True,
+    to_real=(
+        "CAST(CASE WHEN {0} > -1e300 AND {0} < 1e300 AND ({0} >= 1e-300 OR {0} <= -1e-300) THEN {0} "
+        "WHEN {0} > -1 AND {0} < 1 THEN 0 END AS DOUBLE PRECISION)"
+    ),
 )
 BIGQUERY = Dialect(
     name="BigQuery",

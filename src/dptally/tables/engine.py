@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 from dptally.errors import EngineFailed
@@ -50,9 +51,7 @@ def run(engine: Engine, sql: str) -> Rows:
 
 def integer(engine: Engine, value: object) -> int:
     """A number of the answer, which every engine gives as an integer (or a decimal without digits)."""
-    if isinstance(value, bool) or value is None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole and not (isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value()):
         raise EngineFailed(f"{engine.name} answered something that the core query cannot give; nothing was released")
-    number = int(value)  # type: ignore[call-overload]
-    if number != value:
-        raise EngineFailed(f"{engine.name} answered something that the core query cannot give; nothing was released")
-    return int(number)
+    return int(value)  # type: ignore[call-overload, no-any-return]

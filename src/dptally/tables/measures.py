@@ -52,7 +52,7 @@ class Setting:
 class Measure:
     """One number in every cell. ``values`` are doubles of one row; ``inputs`` are integers made of them, added up
     for each person and group; ``person`` is SQL over these sums (``n`` is the number of rows); ``row`` is SQL
-    over the values of one row.
+    over the values of one row, and ``row_real`` the same in doubles where their sums can be trusted.
 
     ``ratio`` is the size of its noise beside that of the aggregate's first measure. ``levels`` are the cells of
     a group on each level of a tree (one level with one cell for a plain number); ``pairs`` says that a person is
@@ -67,6 +67,7 @@ class Measure:
     inputs: tuple[tuple[str, str], ...] = ()
     person: str = "1"
     row: str = "1"
+    row_real: str = ""
     ratio: float = 1.0
     levels: tuple[int, ...] = (1,)
     pairs: bool = False

@@ -152,12 +152,8 @@ def _duck_column(name: str, type_: str) -> Column:
         kind = Kind.REAL
     if type_.startswith("ENUM"):
         kind = Kind.TEXT
-    plain = type_ in ("DOUBLE", "VARCHAR") or kind in (
-        Kind.INTEGER,
-        Kind.BOOLEAN,
-        Kind.DATE,
-        Kind.TIMESTAMP,
-        Kind.INSTANT,
+    plain = type_ in ("DOUBLE", "VARCHAR", "TIMESTAMP") or kind in (
+        *(Kind.INTEGER, Kind.BOOLEAN, Kind.DATE, Kind.INSTANT),
     )
     return Column(name, kind, plain)
 
@@ -188,15 +184,19 @@ def _files(path: str, name: str | None) -> Source:
 
 
 def _csv(first: str, quoted: str, separator: str) -> str:
-    """All columns as text, rows that do not fit left out: nothing is guessed from rows, nothing fails on them."""
-    with open(first, encoding="utf-8", newline="") as file:
+    """All columns as text, rows that do not fit left out: nothing is guessed from rows, nothing fails on them.
+
+    One thread reads: several would fail on a quoted field of two lines.
+    """
+    with open(first, encoding="utf-8-sig", errors="replace", newline="") as file:  # only its first line is looked at
         header = next(csv.reader(file, delimiter=separator), [])
     if not header or len(set(header)) != len(header):
         raise InvalidArgument("source", "a CSV file with a header of different names", first)
     named = ", ".join(f"'{name.replace(chr(39), 2 * chr(39))}': 'VARCHAR'" for name in header)
     return (
         f"read_csv({quoted}, auto_detect = false, header = true, delim = '{separator}', quote = '\"', escape = '\"', "
-        f"nullstr = '', ignore_errors = true, strict_mode = false, null_padding = true, columns = {{{named}}})"
+        f"nullstr = '', ignore_errors = true, strict_mode = false, null_padding = true, parallel = false, "
+        f"columns = {{{named}}})"
     )
 
 

@@ -17,11 +17,12 @@ from dptally.noise import grid, parameters
 from dptally.tables.dialect import Dialect
 from dptally.tables.kinds import Kind
 
-__all__ = ["FINE", "ROWS", "SQUARES", "Steps", "bounds"]
+__all__ = ["EXACT", "FINE", "ROWS", "SQUARES", "Steps", "bounds"]
 
 FINE = 22  # bits of a person's bound: with up to 2^40 persons every sum stays below 2^62
 SQUARES = 13  # bits of a range whose squares are added
 ROWS = 16  # a row enters a person's total at up to this multiple of the larger bound
+EXACT = 1 << 52  # far enough below 2^53, up to which whole numbers are doubles
 _LARGEST = "1.7976931348623157E308"
 
 
@@ -70,15 +71,29 @@ class Steps:
         far = factor * max(abs(self.low), abs(self.high))
         return Steps(-far, far, self.exponent)
 
+    def real_sql(self, dialect: Dialect, value: str) -> str:
+        """The step of a double, 0 where it has none, as a double: for sums that are added up in doubles.
+
+        **A sum that says itself whether it is exact.** Rounding is monotone, so a sum of doubles >= 0 is at least
+        each of its partial sums, in whatever order they were added. If the steps are whole numbers and the
+        result is at most 2^53, every partial sum was a whole number of at most 2^53, and none was rounded. So
+        results beyond EXACT are asked for again in integers: the answer is the same integer either way.
+        Bounds of both signs have no such word: their partial sums may be larger than the result.
+        """
+        if not dialect.real_sums or not (self.low >= 0 or self.high <= 0):
+            return ""
+        return self._case(
+            dialect, value, self._floor(dialect, value), *(dialect.number(float(n)) for n in (self.low, self.high, 0))
+        )
+
     def sql(self, dialect: Dialect, value: str, missing: str, offset: int = 0, outside: str = "") -> str:
         """The step of a double minus ``offset``; ``missing`` where it has none.
 
         ``outside`` stands for what lies beyond the bounds or is missing, where the bound itself will not do.
         NaN is above everything on some engines and incomparable on others; it reaches ELSE on both.
         """
-        low, high = dialect.number(float(self.low * self.unit)), dialect.number(float(self.high * self.unit))
-        limit = f"CAST({_LARGEST} AS {dialect.real})"
-        inside = f"FLOOR({value} * {dialect.number(float(1 / self.unit))} + {dialect.number(0.5)})"
+        low, high = self._ends(dialect)
+        inside = self._floor(dialect, value)
         less = f" - {offset}" if offset > 0 else f" + {-offset}" if offset < 0 else ""
         nearest = f"{dialect.cast(inside, Kind.INTEGER)}{less}"
         if outside:
@@ -86,10 +101,27 @@ class Steps:
                 f"CASE WHEN {value} >= {low} AND {value} < {high} THEN {nearest} "
                 f"WHEN {value} = {high} THEN {self.high - offset} ELSE {outside} END"
             )
-        return (  # most values are inside: their test comes first
+        return self._case(dialect, value, nearest, str(self.low - offset), str(self.high - offset), missing)
+
+    def _floor(self, dialect: Dialect, value: str) -> str:
+        """The nearest step. Where a step is two units or more, what is below one unit is at 0 without a product:
+        PostgreSQL fails where a product of tiny numbers underflows.
+        """
+        if self.exponent > 0:
+            one, nothing = dialect.number(1.0), dialect.number(0.0)
+            value = f"(CASE WHEN {value} > -{one} AND {value} < {one} THEN {nothing} ELSE {value} END)"
+        return f"FLOOR({value} * {dialect.number(float(1 / self.unit))} + {dialect.number(0.5)})"
+
+    def _ends(self, dialect: Dialect) -> tuple[str, str]:
+        return dialect.number(float(self.low * self.unit)), dialect.number(float(self.high * self.unit))
+
+    def _case(self, dialect: Dialect, value: str, nearest: str, lowest: str, highest: str, missing: str) -> str:
+        """Most values are inside: their test comes first."""
+        (low, high), limit = self._ends(dialect), f"CAST({_LARGEST} AS {dialect.real})"
+        return (
             f"CASE WHEN {value} > {low} AND {value} < {high} THEN {nearest} "
-            f"WHEN {value} >= -{limit} AND {value} <= {low} THEN {self.low - offset} "
-            f"WHEN {value} >= {high} AND {value} <= {limit} THEN {self.high - offset} ELSE {missing} END"
+            f"WHEN {value} >= -{limit} AND {value} <= {low} THEN {lowest} "
+            f"WHEN {value} >= {high} AND {value} <= {limit} THEN {highest} ELSE {missing} END"
         )
 
 
