@@ -44,6 +44,21 @@ def test_a_moved_end_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
         assert any(what in fault for fault in found)
 
 
+def test_the_other_direction_bounds_delta() -> None:
+    """The second line of defence holds, and says something: most of its bounds are below one."""
+    draw, near = random.Random("second line"), 0
+    for _ in range(12):
+        plan = continuous.Plan((continuous._gaussian(draw),))
+        mechanism = plan.mechanism
+        epsilon = mechanism.epsilon(0.1)
+        if not 0 < epsilon < 20:
+            continue
+        bound = continuous.reversed_chernoff(mechanism.directions(), epsilon)
+        assert bound >= mechanism.delta_interval(epsilon).lower
+        near += bound < 1
+    assert near > 3
+
+
 def test_directions_that_cross() -> None:
     """At a small epsilon one direction counts, at a large one the other: the answer is never below either."""
     plan = continuous.Plan(
