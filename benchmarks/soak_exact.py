@@ -6,10 +6,10 @@
     python benchmarks/soak_exact.py --seed 7 --plan 123        # one plan again
 
 Plan i of a run depends on (seed, i) alone and is asked up to 64 questions, fewer where three answers took a lattice
-or a long list of outcomes: deltas and epsilons at random, at atoms, next to them, at 0, at 1, next to the mass at infinity
-(tests/exact). One plan in four is asked in arrays too, and held against the cheap bounds that the library has anyway:
-optimal composition, basic composition and Renyi must not lie below a lower end. State, with the number of answers by
-route, is kept in build/soak-exact-<seed>.json.
+or a long list of outcomes: deltas and epsilons at random, at atoms, next to them, at 0, at 1, next to the mass at
+infinity (tests/exact). One plan in four is asked in arrays too, and held against the cheap bounds that the library has
+anyway: optimal composition, basic composition and Renyi must not lie below a lower end. State, with the number of
+answers by route, is kept in build/soak-exact-<seed>.json.
 """
 
 from __future__ import annotations

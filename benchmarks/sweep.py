@@ -1,4 +1,4 @@
-"""How fast and how tight every kind of plan is answered: random plans over all mechanisms, samplers, adjacencies, mixes.
+"""How fast and how tight every kind of plan is answered: random plans over all mechanisms, samplers and mixes.
 
     python benchmarks/sweep.py                          # 2,000 plans; a run that was stopped goes on where it was
     python benchmarks/sweep.py --plans 200 --seed 7     # fewer, the same ones every time
@@ -9,8 +9,9 @@ Plan i of a seed depends on (seed, i) alone: one to four different parts of any 
 dominating pair, alone or Poisson sampled, ADD_REMOVE or REPLACE where a theorem covers it, one to 10,000 times each;
 delta is log-uniform in 1e-100..1e-2. Each is asked once, for its epsilon interval: processor time of that first answer,
 no best of several, nothing of the plan kept from before. Goals: half of them within 5 ms, 99 % within 0.3 s, all within
-2 s; a plan that takes more than ten is given up and counts as such; upper - lower <= 1e-6 max(upper, 1e-3) for all; the process stays below 300 MB. Guarantees of moments alone (zCDP,
-Renyi, alpha-divergence) have no least epsilon: they are asked and timed, and their width is no question.
+2 s (a plan that takes more than ten is given up and counts as such); upper - lower <= 1e-6 max(upper, 1e-3) for all;
+the process stays below 300 MB. Guarantees of moments alone (zCDP, Renyi, alpha-divergence) have no least epsilon: they
+are asked and timed, and their width is no question.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import math
 import random
 import resource
 import signal
-import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -198,9 +198,7 @@ def shown(rows: list[dict[str, Any]], worst: int) -> str:
         wide = sum(row["width"] > WIDTH for row in some)
         out.append(f"| {name} | {len(some)} | {' | '.join(cells)} | {sum(times) / total / 10:.0f} % | {wide} |")
     out.append("")
-    out.append(
-        f"peak memory {max(row['resident'] for row in rows):.0f} MB, mean {statistics.mean([r['seconds'] for r in rows]) * 1e3:.1f} ms"
-    )
+    out.append(f"peak memory {max(row['resident'] for row in rows):.0f} MB, mean {1e3 * total / len(rows):.1f} ms")
     for key in ("seconds", "width"):
         out.append(f"\nworst by {key}:")
         for row in sorted(rows, key=lambda r: -r[key])[:worst]:

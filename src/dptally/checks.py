@@ -98,6 +98,16 @@ def is_array(value: object) -> bool:
     return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
+def items(name: str, required: str, value: Any) -> tuple[Any, ...]:
+    """The members of a list, a tuple, an array or another iterable; text and single values are refused."""
+    if isinstance(value, (str, bytes, bytearray)):
+        raise InvalidType(name, required, value)
+    try:
+        return tuple(value)
+    except TypeError:
+        raise InvalidType(name, required, value) from None
+
+
 def reals(name: str, value: object) -> Floats:
     """A float64 array (any shape, a scalar becomes 0-d) without NaN."""
     if isinstance(value, (bool, str, bytes)) or value is None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dptally.accounting.certified.routes import ROUTES
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "src" / "dptally").rglob("*.py"))
 PAGES = sorted((ROOT / "docs").glob("certificates*.md"))
@@ -52,6 +54,39 @@ def test_every_name_in_a_proof_is_in_the_code(page: Path) -> None:
     missing = {name for name in named if not _resolves(name, known)}
     assert sorted(missing) == []
     assert len(named) > 1
+
+
+TEST = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
+
+
+def _tests() -> set[tuple[str, str]]:
+    """(the end of a path, function) of every test, for every end of its path."""
+    found = set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        parts = path.relative_to(ROOT / "tests").parts
+        ends = {"/".join(parts[i:]) for i in range(len(parts))}
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                found |= {(end, node.name) for end in ends}
+    return found
+
+
+def test_every_route_and_exit_names_a_test_that_is_there() -> None:
+    text = (ROOT / "docs" / "certificates.md").read_text(encoding="utf-8")
+    named = set(TEST.findall(text))
+    assert len(named) > 10
+    assert sorted(named - _tests()) == []
+    rows = [line for line in text[text.index("## 12.") :].splitlines() if line.startswith("| ")][1:]
+    assert all(TEST.search(row) for row in rows), rows
+    for route in ROUTES:
+        assert any(f"`{type(route).__name__}`" in row for row in rows), route
+    walk = "".join(
+        (ROOT / "src/dptally/accounting/certified" / name).read_text() for name in ("walk.py", "direction.py")
+    )
+    exits = re.findall(r'(?:Visit\(|Interval\([^"]*)"([a-z][^"]*)"', walk)
+    assert len(exits) > 4
+    for label in exits:
+        assert any(label in row for row in rows), label
 
 
 @pytest.mark.parametrize("path", [*SOURCES, *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda path: path.name)

@@ -135,6 +135,8 @@ def faults(draw: Draw, plan: Plan) -> tuple[list[str], float]:
             found.append(f"delta {there} begins too late")
         if any(value > ball(there.upper) for value in above):
             found.append(f"delta {there} ends too early")
+    if box.upper < 20 and there.lower > (bound := reversed_chernoff(mechanism.directions(), box.upper)):
+        found.append(f"delta {there} exceeds Chernoff's bound {bound!r} of the other direction")
     width = (there.upper - there.lower) / there.upper if there.upper > 0 else 0.0
     return [f"({mechanism}) at {delta!r}: {what}" for what in found], width
 

@@ -137,7 +137,10 @@ def check_law(law: Law) -> None:
 def test_bad_numbers_are_refused_by_name(name: str, field: str) -> None:
     entry = DECLARED[name]
     hostile = HOSTILE if field in entry.zero else (*HOSTILE, 0, 0.0)
+    left_out = inspect.signature(entry.target).parameters[field].default
     for value in hostile:
+        if value is None and left_out is None:
+            continue  # the same as not given
         with pytest.raises(dp.InvalidArgument, match=field) as caught:
             entry.target(**{**entry.arguments(), field: value})
         assert field in caught.value.argument

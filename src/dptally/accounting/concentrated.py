@@ -35,6 +35,7 @@ CONVERSIONS = {
     "bun-steinke": "Bun, Steinke 2016, Prop. 1.3: rho + 2 sqrt(rho log(1/delta))",
 }
 _TOLERANCE = 1e-12  # of rho, relative
+_PIECE = 256  # moments asked at once
 _BUDGET = 100_000  # intervals; past it the bound found so far is the answer: looser, still an upper bound
 
 
@@ -242,7 +243,8 @@ def _ratio(composition: Composition, at: Floats) -> Floats:
 
 def _moment(composition: Composition, at: Floats) -> Floats:
     """K, rounded up by what the laws state: a chord of upper bounds lies above that of K, and so above K."""
-    return log_moment_upper_or_raise(composition, at)
+    pieces = np.array_split(at, -(-at.size // _PIECE))  # a law may need thousands of nodes for each
+    return np.concatenate([log_moment_upper_or_raise(composition, piece) for piece in pieces])
 
 
 def _search(composition: Composition) -> float:

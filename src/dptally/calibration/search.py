@@ -19,6 +19,7 @@ __all__ = ["calibrate"]
 _CLOSE = 4e-10  # the relative distance between the last value that meets the target and the first that does not
 _PATIENCE = 12  # interpolations before every second step halves the bracket
 _MOST_DOUBLINGS = 200
+_STRIDE = 64.0  # of whole numbers upwards: a plan of two to thirty steps takes longer than one of thousands
 
 
 def calibrate(
@@ -121,7 +122,8 @@ class _Search:
         """(a value that meets the target, a neighbouring value on the other side that does not)."""
         x = self.start()
         met = self.excess(x) < 0
-        up, down = self._moved(x, 2.0), self._moved(x, 0.5)
+        stride = _STRIDE if self.whole else 2.0
+        up, down = self._moved(x, stride) or self._moved(x, 2.0), self._moved(x, 0.5)
         other = up if up is not None else down
         if other is None:
             raise CannotCalibrate(f"only one value of the parameter, {x:g}, is accepted; give low= and high=")
@@ -130,9 +132,9 @@ class _Search:
             if self.excess(other) != self.excess(x)
             else self._grows(x)
         )
-        factor = 2.0 if met == grows else 0.5  # towards the edge
+        factor = stride if met == grows else 0.5  # towards the edge
         for _ in range(_MOST_DOUBLINGS):
-            following = self._moved(x, factor)
+            following = self._moved(x, factor) or (self._moved(x, 2.0) if factor > 2 else None)
             if following is None:
                 break
             if (self.excess(following) < 0) != met:

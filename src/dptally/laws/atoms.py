@@ -133,12 +133,12 @@ class AtomicLaw(Law):
         lower, upper = log_atomic_profile(*self.columns(), epsilon)
         if self.least:
             lower = log_atomic_profile(*_columns(self.least), epsilon)[0]
-        return lower, np.minimum(upper, 0.0)
+        return np.minimum(lower, 0.0), np.minimum(upper, 0.0)
 
     def tail(self, loss: Floats) -> Floats:
         at, mass = self.columns()
         beyond = np.append(np.cumsum(mass[::-1])[::-1], 0.0)
-        return beyond[np.searchsorted(at, loss, side="right")]
+        return np.minimum(beyond, 1.0)[np.searchsorted(at, loss, side="right")]
 
     def atoms(self) -> tuple[tuple[float, float], ...]:
         return self.points

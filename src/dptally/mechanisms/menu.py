@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -46,7 +45,7 @@ class Menu(Mechanism):
     >>> from dptally.mechanisms.pure_dp import PureDP
     >>> menu = Menu([PureDP(0.3), PureDP(1.0)], uses=2)
     >>> round(menu.delta(0.7), 4), round((PureDP(0.3) + PureDP(1.0)).delta(0.7), 4)
-    (0.3888, 0.2592)
+    (0.3888, 0.1895)
     """
 
     items: tuple[Mechanism, ...]
@@ -55,9 +54,7 @@ class Menu(Mechanism):
     theorem: ClassVar[str] = _THEOREM
 
     def __post_init__(self) -> None:
-        if isinstance(self.items, (str, bytes, Mechanism)) or not isinstance(self.items, Iterable):
-            raise InvalidType("items", "a list of mechanisms", self.items)
-        given = tuple(self.items)
+        given = checks.items("items", "a list of mechanisms", self.items)
         if not given or not all(isinstance(item, Mechanism) for item in given):
             raise InvalidType("items", "a list of mechanisms, at least one", given)
         if any(isinstance(part, Menu) for item in given for part, _ in item.parts):

@@ -52,7 +52,7 @@ class ShuffleModel(Mechanism):
     others; each user reports once, by itself.
 
     >>> round(ShuffleModel(RandomizedResponse(0.6, 3), 1000).epsilon(1e-6), 3)
-    0.356
+    0.149
     """
 
     local: Mechanism

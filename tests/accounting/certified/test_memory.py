@@ -21,8 +21,15 @@ MOST = 120e6  # bytes of arrays; the process itself has about 100 MB
             + 10 * dp.PoissonSampled(dp.GaussianDP(4.532209136467433e-06), 2.0302432686113355e-09),
             {"delta": 1e-5},
         ),
+        # a lattice of 4.6 nats for losses of four million
+        (
+            92463428 * dp.RandomizedResponse(0.9072102010121839)
+            + 3 * dp.PoissonSampled(dp.Laplace(0.0010490971241753917), 0.8194935260350643)
+            + 132787 * dp.GaussianDP(7.375310322901485),
+            {"epsilon": 1.0},
+        ),
     ],
-    ids=["little noise moved far"],
+    ids=["little noise moved far", "a fine lattice beside a long loss"],
 )
 def test_arrays_of_one_question(plan: dp.Mechanism, question: dict[str, float]) -> None:
     tracemalloc.start()

@@ -3,7 +3,7 @@
 Tilts, cuts, numbers of nodes, budgets and the widths at which a walk stops decide how long an answer takes and how
 wide it is, never whether it is true: each truncation, each node and each search is charged or verified afterwards.
 Numbers that are part of a proof (``8 * EPS``, ``1.02``) stand beside their derivation instead.
-tests/accounting/certified/test_tuning.py draws tunings at random and looks for an answer that excludes the truth.
+tests/accounting/certified/test_any_tuning.py draws tunings at random and looks for an answer that excludes the truth.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ _CELLS = 1 << 20  # entries of one (t, node) table: 16 MB of complex numbers
 _FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(14, 1, -1))
 _FEW = 1 << 14  # more terms than these are summed in pairs: all positive, at most 16 ulps
 _POINTS = 32  # Gauss-Legendre points of one panel
+_MOST_PANELS = 25_000  # 13 MB for both sides of one array, of which a rule needs about ten at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,7 @@ def _lattice(law: DiscreteGaussianLaw, tilt: float) -> tuple[Floats, Floats]:
 def panels(start: float, end: float, modulus: float) -> tuple[Floats, Floats]:
     """(points, weights) of composite Gauss-Legendre quadrature on [start, end]; see ``weighted_losses``."""
     number = max(1, math.ceil((end - start) / min(2.0, 8.0 / (1.0 + modulus))))
-    if number > 100_000:
+    if number > _MOST_PANELS:
         raise Unanswerable(f"the log-moment at |t| = {modulus:g} needs {number} panels; ask for a smaller order")
     points, weights = gauss_legendre(_POINTS)
     half = 0.5 * (end - start) / number

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from dptally.errors import InvalidArgument, InvalidType
+from dptally.errors import InvalidArgument
 from dptally.matrices.bounds import Bounds
 from dptally.matrices.gram import banded_bounds
 from dptally.mechanisms.matrices.dense_matrix import dense_bounds
@@ -44,9 +43,8 @@ class Banded(Strategy):
     json_name: ClassVar[str] = "banded"
 
     def __post_init__(self) -> None:
-        if isinstance(self.bands, (str, bytes)) or not isinstance(self.bands, Iterable):
-            raise InvalidType("bands", "a list of diagonals, the main one first", self.bands)
-        given = [entries("bands", band, 1) for band in self.bands]
+        diagonals = checks.items("bands", "a list of diagonals, the main one first", self.bands)
+        given = [entries("bands", band, 1) for band in diagonals]
         if not given:
             raise InvalidArgument("bands", "at least the main diagonal", self.bands)
         steps = number_of_steps("bands (steps)", given[0].size)

@@ -96,8 +96,8 @@ def sensitivity(strategy: Strategy | ArrayLike, participation: Participation) ->
 
     >>> sensitivity([[1, 0], [2, 1]], 1)
     2.23606797749979
-    >>> sensitivity([[1, 0], [1, 1]], (2, 1))
-    2.23606797749979
+    >>> round(sensitivity([[1, 0], [1, 1]], (2, 1)), 12)
+    2.2360679775
     """
     return certified_sensitivity(strategy, participation).upper
 

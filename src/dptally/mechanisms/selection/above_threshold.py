@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -55,6 +56,8 @@ class AboveThreshold(Mechanism):
         object.__setattr__(self, "hits", checks.count("hits", self.hits, 1))
         if self.hits > MOST_COPIES:
             raise InvalidArgument("hits", "at most 2^53", self.hits)
+        if not self.epsilon1 + self.epsilon2 < math.inf:
+            raise InvalidArgument("epsilon2", "such that epsilon1 + epsilon2 is finite", self.epsilon2)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         return (_QUERIES,)

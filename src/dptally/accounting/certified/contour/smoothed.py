@@ -142,6 +142,8 @@ def _located(parts: Parts, locate: Locate, epsilon: float | None, tuning: Tuning
         if found is None:
             return
         yield found
+        if epsilon is not None and variance <= least:  # of delta one is sharp, or a lattice is
+            return
         last = variance
 
 

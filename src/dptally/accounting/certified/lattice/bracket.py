@@ -286,6 +286,8 @@ def _bracket(
     smallest = 2 * longest / (tuning.points * effort)
     wanted = max(wanted, smallest)
     step = step_for(rows, wanted)
+    if longest > step * tuning.points * effort:  # the lattice of small losses is too fine beside a long one
+        step = wanted
     if step > wanted:  # a lattice of its own: nothing is gained by a smaller step
         smallest = step
     points = _grouped(
