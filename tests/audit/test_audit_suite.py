@@ -35,7 +35,7 @@ EXEMPT = {
     "release.release_function": "makes a release function of a function; every one it made is audited",
     "release.ModeAccuracy": "the type of an accuracy",
     "release.mode_accuracy": "arithmetic: how often a mode is right, from a lead that the caller supposes",
-    "release.draw_runs": "draws a number of runs that depends on no data; its law is tested in release/test_release_search.py",
+    "release.draw_runs": "draws a number of runs that depends on no data: release/test_release_search.py",
     "release.search": "runs the caller's own plan, which is accounted by best_of",
     "release.Searched": "the type of a search's result",
     "release.inspect_loader": "reads the settings of a loader, no record",

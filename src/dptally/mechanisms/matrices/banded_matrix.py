@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dptally import checks
 from dptally.errors import InvalidArgument
 from dptally.matrices.bounds import Bounds
 from dptally.matrices.gram import banded_bounds
