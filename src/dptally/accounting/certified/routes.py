@@ -345,6 +345,11 @@ class BasicComposition(_EndsOnly):
     name: ClassVar[str] = "basic composition"
     theorem = "Dwork, Kenthapadi, McSherry, Mironov, Naor 2006, for measures of finite losses"
 
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        """One step alone, where no loss is infinite: delta is all finite then."""
+        if plan.infinity_mass.upper == 0:
+            yield AtOneEpsilon(epsilon, max(closed.log_delta(law, epsilon)[0] for law, _ in plan.parts), 0.0)
+
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
         alone = [0.0]
         for law, _ in plan.parts:
