@@ -62,6 +62,11 @@ bench: .venv-bench/dptally/.ready
 	.venv-bench/dptally/bin/pip install --quiet -e . -r benchmarks/requirements-dptally.txt
 	touch $@
 
+# random plans over everything: how fast, how tight: benchmarks/SWEEP.md. `make bench-sweep SWEEP='--plans 200 --seed 7'`
+.PHONY: bench-sweep
+bench-sweep: $(VENV)/.dev
+	$(BIN)/python benchmarks/sweep.py $(SWEEP)
+
 # the command line from its start to its answer, beside a bare import of numpy: benchmarks/START.md
 bench-start:
 	$(PYTHON) benchmarks/bench_start.py $(BENCH)

@@ -129,3 +129,13 @@ def test_a_moved_exit_is_refuted() -> None:
 def test_delta_of_one_and_above_costs_nothing(plan: dp.Mechanism) -> None:
     assert plan.epsilon_interval(1.0).upper == 0.0
     assert math.isinf(plan.epsilon_interval(0.4).lower) == (plan.delta_interval(1e9).lower > 0.4)
+
+
+def test_delta_of_a_plan_is_at_least_that_of_one_step() -> None:
+    """Where losses are too many and too large for every other route, one step alone says nearly all."""
+    box = (55618 * dp.Laplace(0.0283)).delta_interval(0.0)
+    with mp.workdps(40):
+        one = 1 - mp.exp(-1 / (2 * mp.mpf(0.0283)))
+        assert mp.mpf(1) - mp.mpf("3e-8") < box.lower <= 1
+        assert box.lower <= one + mp.mpf("1e-15") or box.method != "basic composition"
+    assert box.upper == 1.0

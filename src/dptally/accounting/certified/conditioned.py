@@ -59,6 +59,7 @@ class Conditioned:
     saddle: float
     made: Made = field(default_factory=list)
     tails: list[tuple[float, float]] = field(default_factory=list)  # (x, bound): log delta_B is at most this from x on
+    walks: list[float] = field(default_factory=list)  # where B was asked afresh
 
     def estimate(self, epsilon: float) -> float:
         """log delta(eps), not a bound."""
@@ -101,13 +102,11 @@ class Conditioned:
 
     def _rest(self, x: float, log_floor: float) -> LogBounds:
         """Bounds of log delta_B(x), any real x; one below the floor need not be sharp."""
-        from dptally.accounting.certified.walk import walk_delta
-
         if x >= 0:
-            found = self._known(x, log_floor) or walk_delta(self._floored(log_floor), x, [], self.made)
+            found = self._known(x, log_floor) or self._walked(x, log_floor, self.made)
             return self._sloped(found, x) if self.rest.steps == 1 else found
         whole = self.rest.composition
-        low, high, _ = walk_delta(self.rest, 0.0, [], self.made)
+        low, high, _ = self._walked(0.0, -math.inf, self.made)
         if whole.infinity_mass_interval.upper > 0 or not all(law.has_all_mass for law, _ in whole.parts):
             return LogBounds(low, 0.0, 0.0)
         plain, total = -math.expm1(x), math.exp(min(high, 0.0))
@@ -123,13 +122,17 @@ class Conditioned:
         fall = (bounds.upper - walk_delta(self.rest, x + gap, []).upper) / gap
         return bounds._replace(slope=fall if 0 < fall < math.inf else 0.0)
 
-    def _floored(self, log_floor: float) -> Plan:
-        return self.rest.above(math.exp(max(min(log_floor, 0.0), -740.0)))
+    def _walked(self, x: float, log_floor: float, made: Made) -> LogBounds:
+        """One walk for B; nothing is known once there were too many."""
+        from dptally.accounting.certified.walk import walk_delta
+
+        self.walks.append(x)
+        if len(self.walks) > self.rest.tuning.outcomes.most_walks and self.rest.steps > 1:
+            return NOTHING_KNOWN
+        return walk_delta(self.rest.above(math.exp(max(min(log_floor, 0.0), -740.0))), x, [], made)
 
     def _known(self, x: float, log_floor: float) -> LogBounds | None:
         """What the profiles that were made already, or one look a little below x, know well enough."""
-        from dptally.accounting.certified.walk import walk_delta
-
         for _, profile in reversed(self.made):
             bounds = bounds_at(profile, x)
             if bounds.upper - bounds.lower <= self._sharp * max(1.0, bounds.slope * x):
@@ -137,7 +140,7 @@ class Conditioned:
         if log_floor > -math.inf and self.made:
             if not any(at <= x and bound < log_floor for at, bound in self.tails):
                 before = (1 - _BEFORE) * x
-                self.tails.append((before, walk_delta(self._floored(log_floor), before, [], []).upper))
+                self.tails.append((before, self._walked(before, log_floor, []).upper))
             most = min((bound for at, bound in self.tails if at <= x), default=0.0)
             if most < log_floor:
                 return LogBounds(-math.inf, most, 0.0)
@@ -157,7 +160,7 @@ def _made_of(plan: Plan) -> tuple[Enumerated, Plan] | None:
     outcomes = enumerated(Composition(tuple(short)), tuning)
     if outcomes is None or len(outcomes.atoms.low) > tuning.most_beside:
         return None
-    return outcomes, Plan(Composition(tuple(rest)), 0.0, plan.tuning)
+    return outcomes, Plan(Composition(tuple(rest)), 0.0, plan.tuning, quick=True)
 
 
 def for_epsilon(plan: Plan, epsilon: float) -> Iterator[Conditioned]:

@@ -30,13 +30,16 @@ __all__ = ["Plan"]
 class Plan:
     """A composition of laws that have a dominating pair. ``floor``: an answer certainly below it decides nothing.
 
-    ``tuning``: the choices of all routes.
+    ``tuning``: the choices of all routes. ``quick``: no lattice is asked.
     """
 
-    def __init__(self, composition: Composition, floor: float = 0.0, tuning: Tuning = STANDARD) -> None:
+    def __init__(
+        self, composition: Composition, floor: float = 0.0, tuning: Tuning = STANDARD, *, quick: bool = False
+    ) -> None:
         self.composition = composition
         self.floor = floor
         self.tuning = tuning
+        self.quick = quick
         self._chernoff: dict[tuple[str, float], float] = {}
 
     def above(self, floor: float) -> Plan:

@@ -348,6 +348,11 @@ class BasicComposition(_EndsOnly):
     name: ClassVar[str] = "basic composition"
     theorem = "Dwork, Kenthapadi, McSherry, Mironov, Naor 2006, for measures of finite losses"
 
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        """One step alone, where no loss is infinite: delta is all finite then."""
+        if plan.infinity_mass.upper == 0:
+            yield AtOneEpsilon(epsilon, max(closed.log_delta(law, epsilon)[0] for law, _ in plan.parts), 0.0)
+
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
         alone = [0.0]
         for law, _ in plan.parts:
@@ -372,6 +377,11 @@ ROUTES: tuple[Route, ...] = (*_FIRST, *_EARLY_EXITS, *_CONTOURS, *_LAST)
 _MANY_LAWS: tuple[Route, ...] = (*_FIRST, *_CONTOURS, *_EARLY_EXITS, *_LAST)
 
 
+_QUICK: tuple[Route, ...] = (*_FIRST, *_EARLY_EXITS, *_CONTOURS, Chernoff())
+
+
 def in_order(plan: Plan) -> tuple[Route, ...]:
-    """The routes in the order in which this plan asks them; all of them, whatever the order."""
+    """The routes in the order in which this plan asks them; all of them, whatever the order, unless in a hurry."""
+    if plan.quick:
+        return _QUICK
     return _MANY_LAWS if len(plan.parts) >= plan.tuning.routes.many_laws and not plan.cuttable else ROUTES
