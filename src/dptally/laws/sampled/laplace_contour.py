@@ -97,9 +97,10 @@ def log_a(rate: float, w: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _widths(reach: float, frequency: float) -> tuple[int, float]:
+def _widths(rate: float, reach: float, frequency: float) -> tuple[int, float]:
     """(number, half-length) of equal panels, short enough for a rule of modest length at that frequency."""
-    number = max(1, math.ceil(reach * max(1.0 / _HALF, frequency / _TURNS)))
+    spread = 0.5 * (log_a(rate, reach) - log_a(rate, -reach))  # of the losses: at small rates far less than the reach
+    number = max(1, math.ceil(max(reach / _HALF, spread * frequency / _TURNS)))
     return number, reach / number
 
 
@@ -108,7 +109,7 @@ def rule(law: SampledLaplace, least: float, most: float, frequency: float, log_t
     E[e^{theta L}]; None where that needs too many.
     """
     q, r = law.rate, law.noise_reach
-    number, half = _widths(r, frequency)
+    number, half = _widths(q, r, frequency)
     if number > _MOST_NODES // 8:
         return None
     centre = -r + half * (2.0 * np.arange(number) + 1.0)

@@ -56,14 +56,18 @@ class AboveThreshold(Mechanism):
         object.__setattr__(self, "hits", checks.count("hits", self.hits, 1))
         if self.hits > MOST_COPIES:
             raise InvalidArgument("hits", "at most 2^53", self.hits)
-        if not self.epsilon1 + self.epsilon2 < math.inf:
-            raise InvalidArgument("epsilon2", "such that epsilon1 + epsilon2 is finite", self.epsilon2)
+        if not self._total() < math.inf:
+            raise InvalidArgument("epsilon2", "such that epsilon1 + epsilon2 is a finite double", self.epsilon2)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         return (_QUERIES,)
 
     def laws(self) -> tuple[Law, ...]:
-        return (TwoPointLaw.of_guarantee(between(Fraction(self.epsilon1) + Fraction(self.epsilon2))[1]),)
+        return (TwoPointLaw.of_guarantee(self._total()),)
+
+    def _total(self) -> float:
+        """epsilon1 + epsilon2, rounded up."""
+        return between(Fraction(self.epsilon1) + Fraction(self.epsilon2))[1]
 
     def laws_below(self) -> tuple[Law, ...] | None:
         return ()
