@@ -54,7 +54,7 @@ def test_one_batch(kind: str, records: int, adjacency: dp.Adjacency) -> None:
     if kind != "truncated":
         assert (largest >= sides - SLACK).all()  # attained, so a smaller bound would be caught
     else:
-        assert (largest >= 0.25 * sides - SLACK).all()
+        assert (largest[:, 2] > 0.4 * sides[:, 2]).all()  # a = 1
 
 
 @pytest.mark.parametrize("adjacency", [dp.ADD_REMOVE, dp.REPLACE])

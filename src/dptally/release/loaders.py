@@ -33,7 +33,7 @@ def inspect_loader(loader: Any) -> Sampler:
     for candidate in (batch_sampler, getattr(loader, "sampler", None)):
         if candidate is not None and _kind(candidate) in _POISSON:
             if _seed(candidate) == _FIXED_SEED:
-                raise _uncovered("its generator was made without a seed and so has torch's fixed one: no coin is secret")
+                raise _uncovered("its generator was given no seed and has torch's fixed one: no coin is secret")
             return Poisson(float(candidate.sample_rate))
     if (
         _kind(getattr(loader, "dataset", None)) == "IterableDataset"
@@ -87,7 +87,7 @@ def _kind(value: Any) -> str:
 
 def _seed(sampler: Any) -> int | None:
     """The seed of a sampler's own generator, where it has one."""
-    generator = getattr(sampler, "generator", None)
+    generator: Any = getattr(sampler, "generator", None)
     return int(generator.initial_seed()) if hasattr(generator, "initial_seed") else None
 
 
