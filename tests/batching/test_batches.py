@@ -131,6 +131,39 @@ def test_loaders_that_no_theorem_covers(sampler: object, reason: str) -> None:
         dp.inspect_loader(loader(sampler))
 
 
+def test_an_order_of_its_own_is_not_the_inherited_one() -> None:
+    """A subclass that draws otherwise is not what it inherits from."""
+
+    class RandomSampler:
+        data_source, replacement, num_samples = range(20), False, 20
+
+        def __iter__(self) -> object:
+            return iter(range(20))
+
+    class Renamed(RandomSampler):
+        pass
+
+    class Hard(RandomSampler):
+        def __iter__(self) -> object:
+            return iter([0] * 20)
+
+    assert dp.inspect_loader(loader(Renamed())) == dp.ShuffledBatches(5)
+    with pytest.raises(dp.Unanswerable, match="Hard"):
+        dp.inspect_loader(loader(Hard()))
+
+
+def test_coins_of_a_known_seed_are_refused() -> None:
+    for seed, fine in ((67280421310721, False), (2**60 + 1, True)):
+        generator = SimpleNamespace(initial_seed=lambda seed=seed: seed)
+        coins = made("UniformWithReplacementSampler", sample_rate=0.1, generator=generator)
+        box = SimpleNamespace(dataset=None, sampler=None, batch_sampler=coins)
+        if fine:
+            assert dp.inspect_loader(box) == dp.Poisson(0.1)
+        else:
+            with pytest.raises(dp.Unanswerable, match="secret"):
+                dp.inspect_loader(box)
+
+
 def test_other_things_are_no_loaders() -> None:
     with pytest.raises(dp.InvalidType, match="loader"):
         dp.inspect_loader([1, 2])

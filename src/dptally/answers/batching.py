@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from dptally import checks
@@ -16,13 +17,16 @@ from dptally.mechanisms.sampling.fixed_size import FixedSize
 from dptally.mechanisms.sampling.poisson import Poisson
 from dptally.mechanisms.sampling.sampler import Sampler
 from dptally.mechanisms.sampling.shuffled_batches import ShuffledBatches
+from dptally.mechanisms.sampling.truncated_poisson import TruncatedPoisson
 from dptally.mechanisms.training_runs import training
+from dptally.numerics.exact import between
 
 __all__ = ["BatchingRow", "batching", "named_sampler"]
 
 #: name on the command line -> what it is, and how to run it
 NAMES = {
     "poisson": "each record joins each batch by its own coin",
+    "truncated-poisson": "coins, and of a batch six deviations too large a part is dropped",
     "balls-in-bins": "each epoch every record goes to one batch, chosen by itself",
     "fixed-size": "each batch is a fresh subset of fixed size",
     "shuffled-batches": "shuffle each epoch and cut: what loaders do",
@@ -51,8 +55,10 @@ def named_sampler(name: str, dataset_size: int, batch_size: int) -> Sampler:
     if size > records:
         raise InvalidArgument("batch_size", f"at most the dataset size {records}", size)
     steps = math.ceil(records / size)
+    rate, cap = between(Fraction(size, records))[1], min(records, size + math.ceil(6 * math.sqrt(size)))
     made: dict[str, Sampler] = {
-        "poisson": Poisson(size / records),
+        "poisson": Poisson(rate),
+        "truncated-poisson": TruncatedPoisson(rate, records, cap),
         "balls-in-bins": BallsInBins(steps),
         "fixed-size": FixedSize(size, records),
         "shuffled-batches": ShuffledBatches(steps),

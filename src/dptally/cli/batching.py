@@ -10,7 +10,7 @@ from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = ["batching"]
 
-_NAMES = ("poisson", "balls-in-bins", "fixed-size", "shuffled-batches", "cyclic")
+_NAMES = ("poisson", "truncated-poisson", "balls-in-bins", "fixed-size", "shuffled-batches", "cyclic")
 
 
 @click.command()

@@ -32,7 +32,7 @@ __all__ = ["dpsgd"]
 )
 @click.option(
     "--sampler",
-    type=click.Choice(["poisson", "balls-in-bins", "fixed-size", "shuffled-batches", "cyclic"]),
+    type=click.Choice(["poisson", "truncated-poisson", "balls-in-bins", "fixed-size", "shuffled-batches", "cyclic"]),
     default="poisson",
     show_default=True,
     help="How batches are drawn; all but poisson need --batch-size and --dataset-size.",

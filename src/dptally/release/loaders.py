@@ -13,6 +13,7 @@ from dptally.release.batches import Batches
 
 __all__ = ["inspect_loader"]
 
+_FIXED_SEED = 67280421310721  # of every torch.Generator() that was given none
 _POISSON = ("UniformWithReplacementSampler", "DistributedUniformWithReplacementSampler")
 
 
@@ -31,6 +32,8 @@ def inspect_loader(loader: Any) -> Sampler:
         return batch_sampler.sampler
     for candidate in (batch_sampler, getattr(loader, "sampler", None)):
         if candidate is not None and _kind(candidate) in _POISSON:
+            if _seed(candidate) == _FIXED_SEED:
+                raise _uncovered("its generator was given no seed and has torch's fixed one: no coin is secret")
             return Poisson(float(candidate.sample_rate))
     if (
         _kind(getattr(loader, "dataset", None)) == "IterableDataset"
@@ -73,9 +76,19 @@ def _ordered(sampler: Any, steps: int) -> Sampler:
 
 
 def _kind(value: Any) -> str:
-    """The name of the first known class among a value's own and inherited ones; its own where none is."""
-    names = [cls.__name__ for cls in type(value).__mro__]
-    return next((name for name in names if name in _KNOWN), names[0])
+    """The name of the known class whose order a value has, its own or inherited; else that of its own class."""
+    own = type(value)
+    for cls in own.__mro__:
+        overridden = getattr(own, "__iter__", None) is not getattr(cls, "__iter__", None)
+        if cls.__name__ in _KNOWN and (cls.__name__ == "IterableDataset" or not overridden):
+            return cls.__name__
+    return own.__name__
+
+
+def _seed(sampler: Any) -> int | None:
+    """The seed of a sampler's own generator, where it has one."""
+    generator: Any = getattr(sampler, "generator", None)
+    return int(generator.initial_seed()) if hasattr(generator, "initial_seed") else None
 
 
 _KNOWN = (

@@ -24,9 +24,20 @@ from dptally.numerics.special import log_ndtr
 __all__ = ["SHUFFLE_THEOREM", "shuffled_lower_law"]
 
 SHUFFLE_THEOREM = "Chua et al. 2024, How private are DP-SGD implementations? (arXiv 2403.17673): a lower bound"
-_BINS = 500
-_LEAST = 3e-8  # probability of a bin: its rounding stays below the shade
-_SHADE = 1e-6  # masses and losses are moved down by as much, relatively: more than their rounding
+_BINS = 250
+_FINE = 20
+_EVEN = 0.025  # losses: at multiples of this, where the best events begin, there are edges too; any edges are valid
+_ROUNDING = 4e-14  # of a bin's probability: two values of a distribution function, 2e-14 each
+_ENDS = 1e-7  # how likely what lies beyond the bins may be
+_LEAST = 1e-9  # probability of a bin that is kept
+
+
+def _even_in_loss(edges: Floats, masses: list[Floats]) -> Floats:
+    """The edges at which the loss passes a multiple of ``_EVEN``."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = np.log(masses[0] / masses[1])
+    loss = np.where((masses[0] > _LEAST) & (masses[1] > _LEAST) & (np.abs(loss) < 10.0), loss, 0.0)
+    return np.asarray(edges[1:-1][np.diff(np.floor(loss / _EVEN)) != 0])
 
 
 @lru_cache(maxsize=32)
@@ -37,10 +48,12 @@ def shuffled_lower_law(sigma: float, steps: int, side: Direction) -> AtomicLaw:
         return np.asarray(log_ndtr((edges - m) / sigma) + (steps - 1) * log_ndtr(edges / sigma))
 
     wide = np.linspace(-8.0 * sigma, 2.0 + (math.sqrt(2 * math.log(steps + 1)) + 8.0) * sigma, 4000)
-    inside = (log_below(wide, 2.0) > math.log(1e-6)) & (-np.expm1(log_below(wide, 1.0)) > 1e-6)
+    inside = (log_below(wide, 2.0) > math.log(_ENDS)) & (-np.expm1(log_below(wide, 1.0)) > _ENDS)
     if not inside.any():  # the two are all but told apart
         inside = np.arange(len(wide)) == int(np.argmin(np.abs(wide - 1.5)))
-    edges = np.linspace(float(wide[inside].min()), float(wide[inside].max()), _BINS)
+    fine = np.linspace(float(wide[inside].min()), float(wide[inside].max()), _FINE * _BINS + 1)
+    turns = _even_in_loss(fine, [np.diff(np.exp(log_below(fine, m))) for m in (2.0, 1.0)])
+    edges = np.union1d(fine[::_FINE], turns)
     masses = []
     for m in (2.0, 1.0):
         below = log_below(edges, m)
@@ -49,7 +62,8 @@ def shuffled_lower_law(sigma: float, steps: int, side: Direction) -> AtomicLaw:
         )
     p, q = masses if side is Direction.REMOVE else masses[::-1]
     kept = (p > _LEAST) & (q > _LEAST)
-    loss = np.log(p[kept] / q[kept]) - _SHADE
+    p, q = p[kept] - _ROUNDING, q[kept] + _ROUNDING
+    loss = np.log(p / q) - 1e-15
     order = np.argsort(loss, kind="stable")
-    points = tuple(zip(loss[order].tolist(), (p[kept][order] * (1 - _SHADE)).tolist(), strict=True))
+    points = tuple(zip(loss[order].tolist(), p[order].tolist(), strict=True))
     return AtomicLaw(points, cited=SHUFFLE_THEOREM)
