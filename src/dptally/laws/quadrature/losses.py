@@ -50,7 +50,7 @@ _CELLS = 1 << 20  # entries of one (t, node) table: 16 MB of complex numbers
 _FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(14, 1, -1))
 _FEW = 1 << 14  # more terms than these are summed in pairs: all positive, at most 16 ulps
 _POINTS = 32  # Gauss-Legendre points of one panel
-_MOST_PANELS = 25_000  # 13 MB for both sides of one array, of which a rule needs about ten at once
+_MOST_PANELS = 16_000  # 8 MB for both sides of one array, of which a rule needs about ten at once
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,8 @@ def spacing(positions: Floats) -> float | None:
     """The common length of the gaps: their mean where they are all equal, to the rounding of the
     positions."""
     even = float(positions[-1] - positions[0]) / (positions.size - 1)
-    if np.max(np.abs(positions[0] + even * np.arange(positions.size) - positions)) <= 1e-14 * np.max(np.abs(positions)):
+    off = np.max(np.abs(positions[0] + even * np.arange(positions.size) - positions))
+    if even > 0 and off <= 1e-14 * np.max(np.abs(positions)):
         return even
     return common_length(np.diff(positions))
 
