@@ -234,9 +234,13 @@ def two_records(plan: Asked, order: float) -> GroupGuarantee:
     def through(excess: Floats) -> Floats:
         splits = (1.0 + excess).tolist()
         orders = np.array([triangle_orders(order, p) for p in splits])
-        told = renyi_units.divergence(directions, orders.ravel()).reshape(orders.shape)
-        pairs = zip(splits, told.tolist(), strict=True)
-        return np.array([weak_triangle(order, p, *both) if max(both) < math.inf else math.inf for p, both in pairs])
+        first, second = renyi_units.divergence(directions, orders.T.ravel()).reshape(2, -1)
+        usable = np.isfinite(first) & np.isfinite(second)
+        told = [
+            weak_triangle(order, p, float(a), float(b)) if use else math.inf
+            for p, a, b, use in zip(splits, first, second, usable, strict=True)
+        ]
+        return np.array(told)
 
     split, value = minimise(through, 1e-6, 1e6)
     if math.isinf(value):
