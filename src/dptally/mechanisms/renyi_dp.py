@@ -46,7 +46,7 @@ class RenyiDP(Mechanism):
     DP, so (inf, epsilon) answers as ``PureDP(epsilon)`` does.
 
     >>> RenyiDP(orders=(2, 4), epsilons=(0.1, 0.3)).renyi([1.5, 4.0]).round(6)
-    array([0.0759, 0.3   ])
+    array([0.076546, 0.3     ])
     """
 
     orders: tuple[float, ...]
