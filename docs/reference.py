@@ -93,13 +93,18 @@ def public() -> list[tuple[str, list[tuple[str, object]]]]:
     return [(name, members) for name, members in found if members]
 
 
+def unwrapped(value: object) -> object:
+    """The function below a decorator that makes a value of it, as a release function is; else the value."""
+    return getattr(value, "__wrapped__", value)
+
+
 def members_of(module_name: str) -> list[tuple[str, object]]:
     module = importlib.import_module(f"dptally.{module_name}")
     listed = set(module.__all__) if module_name in FRAMEWORKS else set(vars(module))
     kept = [
         (n, v)
         for n, v in vars(module).items()
-        if n in listed and not n.startswith("_") and (inspect.isfunction(v) or inspect.isclass(v))
+        if n in listed and not n.startswith("_") and (inspect.isfunction(unwrapped(v)) or inspect.isclass(v))
     ]
     return sorted((n, v) for n, v in kept if str(getattr(v, "__module__", "")).startswith("dptally"))
 
@@ -152,7 +157,7 @@ def prose(value: object) -> str:
 
 
 def entry(name: str, value: object, level: str) -> list[str]:
-    source = inspect.getsourcefile(value)  # type: ignore[arg-type]
+    source = inspect.getsourcefile(unwrapped(value))  # type: ignore[arg-type]
     where = Path(source).relative_to(PACKAGE.parent.parent).as_posix() if source else ""
     lines = ["", f"{level} {name}", "", "```py", typed(name, value), "```", ""]
     lines += [prose(value), ""] if prose(value) else []

@@ -48,6 +48,29 @@ def test_F85_sampling_without_replacement_by_enumeration() -> None:
     assert bound.delta(0.3) == pytest.approx(0.5 * base.delta(inner), rel=1e-9)
 
 
+@pytest.mark.parametrize(("batch", "size"), [(1, 3), (2, 4), (3, 4)])
+def test_F85_sampling_without_replacement_of_every_data_set_of_bits(batch: int, size: int) -> None:
+    """Sums of the drawn bits with discrete noise, a bit replaced, added or removed: never above the curve."""
+    a = exp(mpf(-1) / 2)
+    reach = range(-45, 46 + batch)
+
+    def law(data: tuple[int, ...]) -> list[mpf]:
+        sums = [sum(picked) for picked in combinations(data, batch)]
+        return [sum((1 - a) / (1 + a) * a ** abs(k - s) for s in sums) / len(sums) for k in reach]
+
+    bound = gdp.without_replacement(gdp.Curve(dp.DiscreteLaplace(scale=2.0).delta), batch, size)
+    pairs = []
+    for rest in product((0, 1), repeat=size - 1):
+        zero, one = law((0, *rest)), law((1, *rest))
+        pairs += [(zero, one), (one, zero)]
+        if len(rest) >= batch:
+            pairs += [pair for with_it in (zero, one) for pair in ((with_it, law(rest)), (law(rest), with_it))]
+    for epsilon in (0.0, 0.1, 0.3):
+        worst = max(sum(max(x - exp(mpf(epsilon)) * y, 0) for x, y in zip(p, q, strict=True)) for p, q in pairs)
+        assert worst <= bound.delta(epsilon) * (1 + mpf("1e-12"))
+        assert bound.delta(epsilon) <= worst * (1 + mpf("1e-9"))
+
+
 def test_F86_sampling_with_replacement_is_a_bound() -> None:
     """Two draws of three records with replacement, summed, discrete noise; against all data sets of bits."""
     a = exp(mpf(-1) / 2)

@@ -9,9 +9,11 @@ from framework_reference import close, number, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dptally as dp
 import golden
 from dptally.accounting import alpha, group, renyi
 from dptally.divergences import finite as divergences
+from dptally.divergences import inequalities
 from dptally.divergences.inequalities import equal_order
 from dptally.errors import InvalidArgument
 from dptally.mechanisms import Gaussian
@@ -145,3 +147,22 @@ def test_exact_sums():
 def test_bad_input_is_refused(call):
     with pytest.raises(InvalidArgument):
         call()
+
+
+def test_F66_two_records_by_the_weak_triangle_of_a_plan():
+    """Exact for Gaussian noise at the best split (p = (a - 1)/a + 1 = 1.5 at order 2); above the truth elsewhere."""
+    found = group.two_records(dp.Gaussian(2.0), 2.0)
+    assert found.value == pytest.approx(dp.Gaussian(2.0).group(2).renyi(2.0), rel=1e-9)
+    assert found.order == 2.0
+    for plan in (dp.Laplace(2.0), 3 * dp.Laplace(1.0) + dp.Gaussian(2.0), dp.RandomizedResponse(0.6)):
+        for order in (1.5, 4.0):
+            split, equal = inequalities.equal_order(order)
+            by_hand = inequalities.weak_triangle(order, split, *[plan.renyi(equal * (1 + 1e-12))] * 2)
+            found = group.two_records(plan, order).value
+            assert plan.group(2).renyi(order) * (1 - 1e-12) <= found <= by_hand * (1 + 1e-9)
+    for wrong in (1.0, math.inf, math.nan):
+        with pytest.raises(dp.InvalidArgument, match="order"):
+            group.two_records(dp.Gaussian(1.0), wrong)
+    with pytest.raises(dp.Unanswerable, match="two records"):
+        group.two_records(dp.RenyiDP((2.0,), (0.1,)), 2.0)
+    assert group.pure(0.5, 2).value == 1.0  # what the advice for order inf says

@@ -215,6 +215,9 @@ def test_group_outcomes_adp(run: Run) -> None:
     assert (event["outcomes"][0]["lower"], event["outcomes"][0]["upper"]) == (box.lower, box.upper)
     assert "factor 12.18" in run("outcomes", "50 * laplace(scale=20)").out
     assert "without bound" in run("outcomes", "gaussian(1)").out
+    moved = answer(run("outcomes", "gaussian(1)", "--factor", "10", "--json"))["factors"][0]
+    assert moved["upper"] == dp.meaning.bayes.factor_exceeds(dp.Gaussian(1.0), 10.0).upper
+    assert "more than 10 times with probability at most 0.0782" in run("outcomes", "gaussian(1)", "--factor", "10").out
     assert answer(run("adp", "--count", "50", "--sigma", "100", "--delta", "1e-5", "--json"))[
         "epsilon"
     ] == pytest.approx(0.341807021221)

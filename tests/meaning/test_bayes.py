@@ -12,7 +12,7 @@ import golden
 from dptally.divergences import finite as divergences
 from dptally.errors import InvalidArgument
 from dptally.meaning import bayes
-from dptally.mechanisms import ApproxDP, Gaussian, PureDP
+from dptally.mechanisms import ZCDP, ApproxDP, Gaussian, PureDP
 
 
 @pytest.mark.parametrize("name", golden.ids("bayes.moment."))
@@ -112,3 +112,43 @@ def test_after_alarm():
 def test_bad_input(call):
     with pytest.raises(InvalidArgument):
         call()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 60), min_size=4, max_size=4),
+    st.lists(st.integers(1, 60), min_size=4, max_size=4),
+    st.floats(1, 12),
+)
+def test_the_factor_of_a_plan_covers_every_pair_with_its_guarantee(first, second, beta):
+    """Any pair is (epsilon, delta)-DP for its own profile, which bounds the tail of its factor."""
+    p, q = np.array(first) / sum(first), np.array(second) / sum(second)
+    epsilon = 0.5
+    delta = max(np.maximum(p - math.exp(epsilon) * q, 0).sum(), np.maximum(q - math.exp(epsilon) * p, 0).sum())
+    box = bayes.factor_exceeds(ApproxDP(epsilon, min(delta * (1 + 1e-12), 1.0)), beta)
+    for one, two in ((p, q), (q, p)):
+        assert one[one / two > beta * (1 + 1e-12)].sum() <= box.upper * (1 + 1e-12)
+
+
+def test_the_factor_of_a_plan_by_its_profile():
+    """mpmath: P(L > l) of the Gaussian and the least delta(e)/(1 - e^(e-l)); the tail alone is no upper end."""
+    with mp.workdps(30):
+        level = mp.log(10)
+        tail = mp.ncdf(mp.mpf(1) / 2 - level)
+
+        def bound(e):
+            return (mp.ncdf(0.5 - e) - mp.exp(e) * mp.ncdf(-0.5 - e)) / (1 - mp.exp(e - level))
+
+        least = min(bound(level * i / 4000) for i in range(4000))
+        box = bayes.factor_exceeds(Gaussian(1.0), 10.0)
+        assert box.lower <= tail <= box.lower * (1 + mp.mpf("1e-9"))
+        assert box.upper <= least * (1 + mp.mpf("1e-9"))
+        assert box.upper >= least * (1 - mp.mpf("1e-6"))
+    renyi_only = bayes.factor_exceeds(ZCDP(0.5), 10.0)
+    assert renyi_only.lower == 0
+    assert renyi_only.upper <= bayes.zcdp_factor_tail(0.5, 10.0) * (1 + 1e-9)
+    assert bayes.factor_exceeds(PureDP(1.0), 3.0).upper == 0
+    assert bayes.factor_exceeds(Gaussian(1.0), 1.0).upper == 1
+    with pytest.raises(InvalidArgument, match="tail"):
+        bayes.factor_exceeds(Gaussian(1.0), 0.5)
+    assert Gaussian(1.0).loss("add").tail(math.log(0.5)).upper > 0.69  # what the advice says

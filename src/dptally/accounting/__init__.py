@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dptally.accounting import concentrated as concentrated
     from dptally.accounting import gaussian as gaussian
     from dptally.accounting import group as group
+    from dptally.accounting import loss as loss
     from dptally.accounting import optimal as optimal
     from dptally.accounting import pure as pure
     from dptally.accounting import renyi as renyi
@@ -24,6 +25,7 @@ _MODULES = (
     "concentrated",
     "gaussian",
     "group",
+    "loss",
     "optimal",
     "pure",
     "renyi",

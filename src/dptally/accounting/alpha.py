@@ -9,7 +9,7 @@ neither beats the other. What this file adds is the paper's own units and algori
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +19,9 @@ from dptally.accounting import renyi
 from dptally.accounting.answer import Answer
 from dptally.accounting.moments import Asked
 from dptally.checks import Floats
-from dptally.errors import CannotCalibrate, InvalidArgument
+from dptally.errors import CannotCalibrate, InvalidArgument, Unanswerable
 from dptally.numerics.rounding import EPS, down, up
+from dptally.numerics.search import first_true
 
 __all__ = [
     "compose",
@@ -34,11 +35,13 @@ __all__ = [
     "self_compose",
     "sigma_for",
     "smallest_epsilon",
+    "smallest_noise",
     "smallest_sigma",
     "to_renyi",
 ]
 
 _THEOREM = "Liu, Wang 2025, Prop. 4 (corrected) = Mironov 2017, Prop. 3"
+_MOST_NOISE = 1e12
 _ALGORITHM = "Liu, Wang 2025, Algorithm {} (corrected)"
 
 
@@ -175,8 +178,12 @@ def _order(order: float) -> float:
 
 
 def epsilon(plan: Asked, delta: float, orders: Iterable[float] | None = None) -> Answer:
-    """The epsilon at ``delta`` by the paper's conversion, the order optimised: the Renyi answer of Mironov's
-    Prop. 3.
+    """The epsilon at ``delta`` by the paper's conversion, the order optimised: Algorithm 1 for any plan, which is the
+    Renyi answer of Mironov's Prop. 3.
+
+    >>> from dptally import Gaussian
+    >>> round(epsilon(50 * Gaussian(100.0), 1e-5).value, 9)
+    0.341807021
     """
     answer = renyi.epsilon(plan, delta, "mironov", orders)
     return replace(answer, framework="alpha", theorem=_THEOREM)
@@ -250,6 +257,41 @@ def smallest_sigma(
     values = up(sensitivity * np.sqrt(0.5 * count * grid[usable] / room[usable]), 8)
     i = int(np.argmin(values))
     return Answer(float(values[i]), "alpha", _ALGORITHM.format(2), float(grid[usable][i]))
+
+
+def smallest_noise(
+    make: Callable[[float], Asked], epsilon: float, delta: float, orders: Iterable[float] | None = None
+) -> float:
+    """Algorithm 2 for any plan: the smallest noise whose plan ``make(noise)`` has at most this epsilon.
+
+    ``make`` returns less private plans for smaller values, as noise does. The value is certainly enough and within
+    1e-7 (relative) of the least. The certified accountant needs less: ``dp.calibrate``.
+
+    >>> from dptally import Gaussian
+    >>> round(smallest_noise(lambda sigma: 1000 * Gaussian(sigma), epsilon=1, delta=1e-5), 3)
+    154.969
+    """
+    target, grid = checks.positive("epsilon", epsilon), None if orders is None else _grid(orders)
+
+    def enough(noise: float) -> bool:
+        return _epsilon_or_inf(make(noise), delta, grid) <= target
+
+    high = 1.0
+    while not enough(high):
+        high *= 4
+        if high > _MOST_NOISE:
+            raise CannotCalibrate(f"no noise up to {_MOST_NOISE:g} has epsilon {target!r} at delta {delta!r}")
+    low = 0.25 * high
+    while low > 1 / _MOST_NOISE and enough(low):
+        low, high = 0.25 * low, low
+    return first_true(enough, low, high, 1e-7)
+
+
+def _epsilon_or_inf(plan: Asked, delta: float, orders: Floats | None) -> float:
+    try:
+        return epsilon(plan, delta, orders).value
+    except Unanswerable:
+        return math.inf
 
 
 def sigma_for(order: float, epsilon: float, sensitivity: float = 1.0) -> float:

@@ -268,7 +268,7 @@ def _epsilon(directions: tuple[Composition, ...], delta: float, names: tuple[str
 def _by(name: str, steps: Sequence[Guarantee], delta: float) -> Answer:
     mass = _mass(steps)
     if mass > delta:
-        raise Unanswerable(f"the steps' deltas add up to {mass!r}, above delta {delta!r}")
+        raise Unanswerable(f"the steps' deltas add up to {mass!r}, above delta {delta!r}; ask for a larger delta")
     rest = _rest(delta, mass)
     if name == "basic":
         value = _implied(_basic(steps), rest, all(step.two_sided for step in steps))

@@ -10,12 +10,18 @@ import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from dptally import checks
 from dptally.accounting import alpha as alpha_units
 from dptally.accounting import certified
+from dptally.accounting import renyi as renyi_units
 from dptally.accounting.moments import Asked, checked
+from dptally.checks import Floats
+from dptally.divergences.inequalities import triangle_orders, weak_triangle
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.numerics.rounding import down, up
+from dptally.numerics.search import minimise
 
 __all__ = [
     "GroupGuarantee",
@@ -28,6 +34,7 @@ __all__ = [
     "renyi",
     "renyi_factor",
     "stable",
+    "two_records",
 ]
 
 
@@ -207,6 +214,38 @@ def renyi_factor(order: float, size: int, constant: str = "sharp") -> tuple[floa
     if constant == "equal-order":
         return current, factor, "Mironov 2017, Cor. 4 (4), corrected: a -> a^2/(2a-1), factor (2a-1)/(a-1)"
     raise InvalidArgument("constant", 'one of "sharp", "mironov", "equal-order"', constant)
+
+
+def two_records(plan: Asked, order: float) -> GroupGuarantee:
+    """The Renyi divergence of ``order`` for two records, through the data set between them: the weak triangle at its
+    best split p, from the plan's own divergences of the orders p a and q (a - 1/p), 1/p + 1/q = 1.
+
+    ``plan.group(2)`` is as good or better where more than the divergences is known.  [Mironov 2017, Prop. 11]
+
+    >>> from dptally import Gaussian
+    >>> round(two_records(Gaussian(2.0), 2.0).value, 6)  # the truth is 2^2 a mu^2/2 = 1
+    1.0
+    """
+    order = checks.order("order", order)
+    if not 1 < order < math.inf:
+        raise InvalidArgument("order", "above 1 and finite; for order inf ask group.pure", order)
+    directions = checked(plan)
+
+    def through(excess: Floats) -> Floats:
+        splits = (1.0 + excess).tolist()
+        orders = np.array([triangle_orders(order, p) for p in splits])
+        first, second = renyi_units.divergence(directions, orders.T.ravel()).reshape(2, -1)
+        usable = np.isfinite(first) & np.isfinite(second)
+        told = [
+            weak_triangle(order, p, float(a), float(b)) if use else math.inf
+            for p, a, b, use in zip(splits, first, second, usable, strict=True)
+        ]
+        return np.array(told)
+
+    split, value = minimise(through, 1e-6, 1e6)
+    if math.isinf(value):
+        raise Unanswerable("the divergences of higher orders are infinite, so none for two records follows")
+    return GroupGuarantee(value, f"Mironov 2017, Prop. 11: the weak triangle at p = {1 + split:.6g}", order)
 
 
 def alpha(order: float, epsilon: float, size: int, constant: str = "sharp") -> GroupGuarantee:

@@ -319,7 +319,10 @@ def _sharper(
 ) -> tuple[float, float]:
     """Asks at every order, then twice between the neighbours of the best where the orders are a range."""
     t = np.unique(orders - 1)
+    t = t[t > 0]  # 1 + 1e-18 is no order above 1
     best = known
+    if not t.size:
+        return best
     for _ in range(5):
         moments = log_moment(t)
         values = [ask(float(x), float(k)) if k < math.inf else math.inf for x, k in zip(t, moments, strict=True)]

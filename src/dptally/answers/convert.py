@@ -215,7 +215,8 @@ def _bounded(question: Callable[[Sequence[Composition]], float], guarantee: Mech
 def _what_works(guarantee: Mechanism, to: str) -> str:
     """The definitions that this kind of guarantee does imply."""
     source = _edge_name(guarantee)
-    targets = {e.target.replace("gdp", "gaussian") for e in EDGES if e.source == source} - {to, source}
+    targets = {e.target.replace("gdp", "gaussian") for e in EDGES if e.source == source}
+    targets = (targets | ({"gaussian"} if source == "zcdp" else set())) - {to, source}  # measured: no edge of its own
     if not targets:
         return 'what works: to="approx", with epsilon= or with a delta above the mass at infinity'
     return "what follows from it: " + ", ".join(f'to="{name}"' for name in sorted(targets | {"approx"}))

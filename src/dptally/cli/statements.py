@@ -63,13 +63,15 @@ def group(plan: Plan, size: int, delta: float, as_json: bool) -> None:
 @click.option(
     "--before", type=float, multiple=True, help="The event's probability without the record (may be repeated)."
 )
+@click.option("--factor", type=float, multiple=True, help="How often the odds can move by more (may be repeated).")
 @json_option
-def outcomes(plan: Plan, before: tuple[float, ...], as_json: bool) -> None:
+def outcomes(plan: Plan, before: tuple[float, ...], factor: tuple[float, ...], as_json: bool) -> None:
     """How much likelier or rarer an outcome can become by one record: bad events, and the odds of a Bayesian.
 
     \b
-    Example:
+    Examples:
       dptally outcomes "50 * laplace(scale=20)" --before 0.01
+      dptally outcomes "10 * gaussian(sigma=10)" --factor 10
     """
     from dptally.meaning import bayes
     from dptally.meaning import outcomes as meant
@@ -78,6 +80,7 @@ def outcomes(plan: Plan, before: tuple[float, ...], as_json: bool) -> None:
     with working("asking"):
         rows = [(q, meant.of_plan(plan.mechanism, q)) for q in asked]
         odds = _odds(plan)
+        moved = [(beta, bayes.factor_exceeds(plan.mechanism, beta)) for beta in factor]
     if as_json:
         out = [{"before": q, "lower": box.lower, "upper": box.upper} for q, box in rows]
         emit(
@@ -85,13 +88,14 @@ def outcomes(plan: Plan, before: tuple[float, ...], as_json: bool) -> None:
                 "plan": repr(plan.mechanism),
                 "outcomes": out,
                 "bayes_factor": odds,
+                "factors": [{"factor": beta, "lower": box.lower, "upper": box.upper} for beta, box in moved],
                 "assumptions": assumptions(plan.mechanism),
             }
         )
         return
     if math.isfinite(odds):
-        factor = shown_up(bayes.factor(odds))
-        title(f"no output moves the odds of a belief about one record by more than a factor {factor}")
+        largest = shown_up(bayes.factor(odds))
+        title(f"no output moves the odds of a belief about one record by more than a factor {largest}")
     else:
         title("outcomes exist that move the odds without bound, however rarely")
     table(
@@ -101,6 +105,9 @@ def outcomes(plan: Plan, before: tuple[float, ...], as_json: bool) -> None:
             for q, box in rows
         ],
     )
+    if moved:
+        heading("the odds of a belief")
+        facts(f"move by more than {beta:g} times with probability at most {shown_up(box.upper)}" for beta, box in moved)
     heading("assumptions")
     facts(assumptions(plan.mechanism))
 

@@ -92,4 +92,4 @@ def zcdp_to_approx_delta(rho: float, epsilon: float) -> float:
 
 
 def _bound(rho: float) -> Checked:
-    return Checked((Composition.of([(ZCDPBound(rho), 1)]),))
+    return Checked((Composition.of([(ZCDPBound(checks.nonnegative("rho", rho)), 1)]),))

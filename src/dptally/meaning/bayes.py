@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dptally import checks
-from dptally.accounting import tradeoff
-from dptally.accounting.moments import Asked
+from dptally.accounting import certified, renyi, tradeoff
+from dptally.accounting.loss import Loss
+from dptally.accounting.moments import Asked, checked
+from dptally.checks import Floats
 from dptally.divergences.inequalities import exp_up
 from dptally.errors import InvalidArgument
 from dptally.interval import Interval
 from dptally.numerics.normal import log_normal_tail
 from dptally.numerics.rounding import EPS, down, up
+from dptally.numerics.search import minimise
 
 __all__ = [
     "after_alarm",
     "factor",
+    "factor_exceeds",
     "factor_tail",
     "gaussian_factor_tail",
     "moment",
@@ -65,6 +71,38 @@ def factor_tail(order: float, epsilon: float, beta: float) -> float:
     if exponent >= 0:
         return 1.0
     return min(1.0, exp_up(exponent, 8 * EPS * (order - 1.0) * (epsilon + abs(log_beta))))
+
+
+def factor_exceeds(plan: Asked, beta: float) -> Interval:
+    """The largest P[Bayes factor > beta] that two neighbours can have under a plan, both sides certified; beta >= 1.
+
+    With l = log beta the upper end is the least delta(e)/(1 - exp(e - l)) over 0 <= e < l, which holds for every pair
+    that the plan covers, since delta(e) >= E[(1 - exp(e - L))+] >= (1 - exp(e - l)) P(L > l). The lower end is
+    P(L > l) of the plan's dominating pair. That probability is no upper end: of two pairs the less private one can have
+    the lighter tail. Where Renyi divergences alone are known there is no lower end, and Markov's inequality at the best
+    order counts too.
+
+    >>> from dptally import Gaussian
+    >>> box = factor_exceeds(Gaussian(1.0), 10.0)
+    >>> round(box.lower, 6), round(box.upper, 6)
+    (0.035727, 0.078234)
+    """
+    log_beta = math.log(checks.positive("beta", beta))
+    if not beta >= 1:
+        raise InvalidArgument("beta", "at least 1", beta, "for smaller ones ask plan.loss(direction).tail(log(beta))")
+    directions = checked(plan)
+    below, above = max(down(log_beta), 0.0), up(log_beta)
+    profiles = [certified.delta_profile(composition) for composition in directions]
+
+    def most(gap: Floats) -> Floats:
+        deltas = [max(profile(max(below - h, 0.0)).upper for profile in profiles) for h in gap.tolist()]
+        return np.asarray(deltas / -np.expm1(-gap) * (1 + 8 * EPS), dtype=np.float64)
+
+    upper = min(1.0, minimise(most, 1e-3 * below, below, start=(0.05 * below, below))[1]) if below > 0 else 1.0
+    if not all(composition.determined for composition in directions):
+        return Interval(0.0, min(upper, renyi.delta(directions, below, "mironov").value), "Markov, best order")
+    lower = max(Loss(composition, None, "").tail(above).lower for composition in directions)
+    return Interval(min(lower, upper), upper, "privacy profile")
 
 
 def zcdp_factor_tail(rho: float, beta: float) -> float:
