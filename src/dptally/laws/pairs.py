@@ -57,6 +57,8 @@ class Outcomes:
 class Pair(Protocol):
     """What was declared."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def size(self) -> int:
         """About how many outcomes there are."""

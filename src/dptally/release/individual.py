@@ -96,9 +96,9 @@ class IndividualSums:
 
     def _charged(self, rows: Floats) -> NDArray[np.int64]:
         """The rounded rows of the records that are counted in this step; their meters have moved."""
-        given = np.isfinite(rows).all(axis=1, keepdims=True)
+        given: NDArray[np.bool_] = np.all(np.isfinite(rows), axis=1)
         with np.errstate(over="ignore", under="ignore"):
-            scaled = np.ldexp(np.where(given, rows, 0.0), -self.__noise.exponent)
+            scaled = np.ldexp(np.where(given[:, None], rows, 0.0), -self.__noise.exponent)
             rough: Floats = np.sum(np.square(scaled), axis=1)
         small: NDArray[np.bool_] = rough <= 1.5 * self.__cap  # beyond, nobody could pay; below, 64 bits are enough
         steps = np.rint(np.where(small[:, None], scaled, 0.0)).astype(np.int64)

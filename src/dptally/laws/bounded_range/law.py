@@ -305,7 +305,7 @@ class Table:
 
     def _once(self, t: complex) -> complex:
         at = np.asarray(t)
-        return sum(n * BoundedRangeLaw.once(eps).log_moment(at).item() for eps, n in self.cap)
+        return complex(sum(n * BoundedRangeLaw.once(eps).log_moment(at).item() for eps, n in self.cap))
 
     def _log_integral(self, t: complex) -> complex:
         """log of the integral of (e^{tl} + e^{-(1+t)l}) H(l) over l > 0; NaN where the table ends too early for it."""

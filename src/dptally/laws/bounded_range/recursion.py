@@ -335,7 +335,8 @@ def _cut(uses: Uses, state: tuple[int, ...], depth: float, units: tuple[int, ...
 def _layers(counts: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
     """All states with 1, 2, .. uses."""
     if len(counts) == 1:
-        yield from ([(n,)] for n in range(1, counts[0] + 1))
+        for n in range(1, counts[0] + 1):
+            yield [(n,)]
         return
     by_size: dict[int, list[tuple[int, ...]]] = {}
     for state in product(*(range(n + 1) for n in counts)):

@@ -85,7 +85,9 @@ class Blanket:
 
             def cost(log_t: Floats) -> Floats:
                 t = np.exp(log_t)[:, None]
-                return users * np.log1p((share * np.expm1(np.minimum(t * values, 600.0))).sum(axis=1)) - log_t
+                return np.asarray(
+                    users * np.log1p((share * np.expm1(np.minimum(t * values, 600.0))).sum(axis=1)) - log_t
+                )
 
             low, high = np.full(len(epsilon), -40.0), np.log(500.0 / np.where(highest > 0, highest, 1.0))
             for _ in range(40):

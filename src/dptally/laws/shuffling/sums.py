@@ -78,7 +78,7 @@ class FewValues:
             t = math.exp(x)
             terms = [(b, p * math.exp(t * b)) for b, p in rows]
             moment = self.rest + sum(weight for _, weight in terms)
-            return self.number * t * sum(b * weight for b, weight in terms) / moment - 2.0
+            return float(self.number * t * sum(b * weight for b, weight in terms) / moment - 2.0)
 
         spread = math.sqrt(self.number * sum(p * b * b for b, p in rows))
         end = math.log(600.0 / highest)
