@@ -132,6 +132,14 @@ def test_a_bare_mechanism_is_taken_as_stated_for_the_account(ledger: Ledger) -> 
         ledger.spend(dataset, 3 * PLAN + dp.Laplace(scale=4.0))
 
 
+def test_what_protects_a_person_may_be_paid_by_rows_as_the_error_says(ledger: Ledger) -> None:
+    asked: dict[str, Any] = {"sigma": 40, "unit": "person:patient"}
+    with pytest.raises(TermsMismatch, match=r"ledger.answer\(dataset, mechanism, lambda: release.count"):
+        ledger.release("d", release.count, Untouchable(), **asked)
+    mechanism = release.count.mechanism(**asked)
+    assert isinstance(ledger.answer("d", mechanism, lambda: release.count([1, 2], **asked).value), int)
+
+
 WRONG_TERMS = [
     (dp.REPLACE, "row", {"adjacency": dp.ADD_REMOVE}, "adjacency=REPLACE"),
     (dp.ADD_REMOVE, "row", {"adjacency": dp.REPLACE}, "adjacency=ADD_REMOVE"),

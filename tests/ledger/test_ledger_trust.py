@@ -46,7 +46,7 @@ def spend_many(ledger: Ledger, number: int) -> None:
 # -- prices --------------------------------------------------------------------------------------------------
 
 
-def forge_a_cheap_tail(ledger: Ledger, plan: dp.PureDP) -> None:
+def forge_a_cheap_tail(ledger: Ledger, plan: dp.Mechanism, before_why: str = "") -> None:
     """A client that lies: an expensive plan booked as almost nothing, with every hash and total in order."""
 
     def work(connection: sa.Connection) -> None:
@@ -72,7 +72,8 @@ def forge_a_cheap_tail(ledger: Ledger, plan: dp.PureDP) -> None:
             "why": "",
         }
         journal.save(before, books)
-        journal.append([("spend", "c:c", None, canonical(body))])
+        text = canonical(body).replace('"why"', f'{before_why}"why"')
+        journal.append([("spend", "c:c", None, text)])
 
     ledger._store.write(work)
 
@@ -91,10 +92,22 @@ def test_a_forged_price_is_found_by_pricing_again(ledger: Ledger) -> None:
 
 
 def test_a_plan_that_cannot_be_priced_again_is_found(ledger: Ledger) -> None:
-    forge_a_cheap_tail(ledger, dp.Gaussian(1.0))  # type: ignore[arg-type]
+    forge_a_cheap_tail(ledger, dp.Gaussian(1.0))
     ledger.verify()
     with pytest.raises(ChainBroken, match="cannot be priced again"):
         ledger.verify(prices=True)
+
+
+@pytest.mark.parametrize(
+    "more", ['"why":"",', '"type":"spend",', f'"value":{"[" * 60}{"]" * 60},', '"x":NaN,', '"x":1e999,']
+)
+def test_an_entry_that_the_history_could_not_read_is_found(ledger: Ledger, more: str) -> None:
+    """What a client wrote that stands twice, or too deep: reading and verifying agree on what can be read."""
+    forge_a_cheap_tail(ledger, dp.PureDP(1e-18), before_why=more)
+    with pytest.raises(ChainBroken, match="it cannot be read"):
+        ledger.verify()
+    with pytest.raises(dp.DptallyError):
+        ledger.history("d")
 
 
 # -- totals are checked before a spend -----------------------------------------------------------------------

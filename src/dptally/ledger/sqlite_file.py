@@ -106,7 +106,7 @@ def check_file(path: Path) -> None:
     if not path.is_file():
         raise LedgerUnavailable(
             f"there is no ledger at {str(path)!r}; nothing was created. "
-            "Restore it from a backup, or make a new one: Ledger.open(url, create=True)"
+            "Restore it from a backup, or make a new one: Ledger.open(url, create=True), or dptally ledger init"
         )
     try:
         with path.open("rb") as file:

@@ -96,7 +96,8 @@ def _other_unit(stated: str, account: str) -> str:
         )
     if account == ROW:
         return (
-            "What protects a person protects each of her rows: pay for it as a plan typed by hand, ledger.answer(...)."
+            "What protects a person protects each of her rows: pay for its mechanism as a plan typed by hand and keep "
+            "the bare value, ledger.answer(dataset, mechanism, lambda: release.count(...).value)."
         )
     return "The two name persons by different columns; no conversion is valid."
 
