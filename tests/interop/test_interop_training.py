@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from types import SimpleNamespace
 
 import pytest
@@ -70,3 +72,18 @@ def test_the_log_of_an_account_is_flat() -> None:
     assert row["privacy/steps"] == 100.0
     assert row["privacy/epsilon_lower"] <= row["privacy/epsilon"] == account.epsilon(1e-5)
     assert all(isinstance(value, float) for value in row.values())
+
+
+def test_an_account_with_a_budget_logs_at_its_delta() -> None:
+    account = dp.Accountant(budget=3.0, delta=1e-6)
+    account.step(noise_multiplier=1.0, sample_rate=0.01)
+    assert account.log() == account.log(delta=1e-6)
+    with pytest.raises(dp.InvalidArgument, match="delta must be given"):
+        dp.Accountant().log()
+
+
+def test_names_of_other_accountants_are_answered_with_ours() -> None:
+    with pytest.raises(AttributeError, match=r"here it is epsilon\(delta=\.\.\.\)"):
+        dp.Accountant().get_epsilon(delta=1e-5)  # type: ignore[attr-defined]
+    copied = copy.deepcopy(pickle.loads(pickle.dumps(dp.Accountant(budget=3.0, delta=1e-6))))
+    assert copied.log()["privacy/epsilon"] == 0.0

@@ -34,8 +34,7 @@ def _params(**more: Any) -> analysis.DpParams:
         (
             analysis.DpsgdTrainingUserLevelAccountant,
             {"examples_per_user": 2},
-            STEPS
-            * dp.MixtureOfGaussians(4.0, (0.0, 1.0, 2.0), ((1 - RATE) ** 2, 2 * RATE * (1 - RATE), RATE**2)),
+            STEPS * dp.MixtureOfGaussians(4.0, (0.0, 1.0, 2.0), ((1 - RATE) ** 2, 2 * RATE * (1 - RATE), RATE**2)),
         ),
         (analysis.SingleReleaseTrainingAccountant, {}, dp.Gaussian(4.0)),
     ],
