@@ -82,7 +82,7 @@ interop: $(TOOLS)/opacus/.ready $(TOOLS)/dp-accounting/.ready $(TOOLS)/jax-priva
 $(TOOLS)/opacus/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/opacus
 	$(TOOLS)/opacus/bin/pip install --quiet 'torch>=2.6' # from PyPI it brings CUDA packages
-	$(TOOLS)/opacus/bin/pip install --quiet -e '.[cli,reports]' 'opacus>=1.6' hypothesis pytest
+	$(TOOLS)/opacus/bin/pip install --quiet -e '.[cli,reports]' 'opacus>=1.6' pytorch-lightning transformers accelerate hypothesis pytest
 	touch $@
 $(TOOLS)/dp-accounting/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/dp-accounting

@@ -19,7 +19,7 @@ except ImportError:
 
 
 class _Accountant(DptallyAccountant, PLDAccountant):  # type: ignore[misc]
-    """A PLDAccountant by name only: jax-privacy asks for that class where batches are cut or a user has many records."""
+    """A PLDAccountant by name only: jax-privacy asks for that class where a user has several records."""
 
 
 class DptallyAccountantConfig(PldAccountantConfig):  # type: ignore[misc]  # jax-privacy is untyped
