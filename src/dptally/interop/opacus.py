@@ -108,7 +108,7 @@ def _refuse_other_samplers(frame: FrameType | None) -> None:
             'True with accountant="dptally" (it accounts for records that are included independently)',
             False,
             "for shuffled batches write dptally.training(noise_multiplier, epochs=..., "
-            "sampler=dptally.ShuffledBatches(len(loader))); dptally.inspect_loader(loader) tells which sampler a loader is",
+            "sampler=dptally.ShuffledBatches(len(loader))); dptally.inspect_loader(loader) tells what a loader is",
         )
 
 
