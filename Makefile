@@ -74,17 +74,20 @@ bench-start:
 # other tools' own accountant tests against the drop-ins, and a real training run: docs/interop.md
 .PHONY: interop
 TOOLS := .venv-interop
+PAGES := tests/interop/test_migration_pages.py
+QUIETLY := -m pytest -q -W ignore -p no:cacheprovider
 interop: $(TOOLS)/opacus/.ready $(TOOLS)/dp-accounting/.ready $(TOOLS)/jax-privacy/.ready $(TOOLS)/others/.ready
 	$(TOOLS)/dp-accounting/bin/python benchmarks/interop/suites.py dp_accounting
 	$(TOOLS)/jax-privacy/bin/python -W ignore benchmarks/interop/suites.py jax_privacy
+	$(TOOLS)/jax-privacy/bin/python $(QUIETLY) tests/interop/test_jax_privacy.py $(PAGES)
 	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/suites.py opacus
 	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/opacus_training.py
-	$(TOOLS)/opacus/bin/python -m pytest -q -W ignore -p no:cacheprovider tests/interop/test_opacus.py tests/interop/test_interop_training.py
-	$(TOOLS)/others/bin/python -m pytest -q -W ignore -p no:cacheprovider tests/interop/test_other_tools.py
+	$(TOOLS)/opacus/bin/python $(QUIETLY) tests/interop/test_opacus.py tests/interop/test_interop_training.py $(PAGES)
+	$(TOOLS)/others/bin/python $(QUIETLY) tests/interop/test_other_tools.py $(PAGES)
 $(TOOLS)/opacus/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/opacus
 	$(TOOLS)/opacus/bin/pip install --quiet 'torch>=2.6' # from PyPI it brings CUDA packages
-	$(TOOLS)/opacus/bin/pip install --quiet -e '.[cli,reports]' 'opacus>=1.6' hypothesis pytest
+	$(TOOLS)/opacus/bin/pip install --quiet -e '.[cli,reports]' 'opacus>=1.6' pytorch-lightning transformers accelerate hypothesis pytest
 	touch $@
 $(TOOLS)/dp-accounting/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/dp-accounting
@@ -92,7 +95,7 @@ $(TOOLS)/dp-accounting/.ready: pyproject.toml
 	touch $@
 $(TOOLS)/jax-privacy/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/jax-privacy
-	$(TOOLS)/jax-privacy/bin/pip install --quiet -e . 'jax-privacy>=2.0'
+	$(TOOLS)/jax-privacy/bin/pip install --quiet -e . 'jax-privacy>=2.0' hypothesis pytest
 	touch $@
 $(TOOLS)/others/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/others

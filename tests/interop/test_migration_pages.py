@@ -11,6 +11,7 @@ import pytest
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "how-to"
 NEEDS = {
     "from-opacus.md": "opacus",
+    "from-jax-privacy.md": "jax_privacy",
     "from-flower.md": "flwr",
     "from-pipelinedp.md": "pipeline_dp",
     "from-opendp.md": "opendp",

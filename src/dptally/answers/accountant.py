@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dptally import checks
 from dptally.documents import read_json
@@ -13,7 +13,7 @@ from dptally.later import later
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.mechanisms.composed import MOST_COPIES, Composed
 from dptally.mechanisms.json import LONGEST, from_json, to_json
-from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.mechanism import Mechanism, no_attribute
 from dptally.mechanisms.training_runs import dpsgd
 
 __all__ = ["Accountant"]
@@ -223,13 +223,23 @@ class Accountant:
     def delta(self, epsilon: float) -> float:
         return self.plan.delta(epsilon)
 
-    def log(self, delta: float) -> dict[str, float]:
+    if not TYPE_CHECKING:  # a checker shall go on to refuse unknown names
+
+        def __getattr__(self, name: str) -> Any:
+            """Nothing: but the names of other libraries are answered with ours."""
+            raise no_attribute(self, name)
+
+    def log(self, delta: float | None = None) -> dict[str, float]:
         """What a training log wants to know, flat: the row of a CSV file (``csv.DictWriter``), the scalars of
-        TensorBoard (``writer.add_scalar(tag, value, step)`` for each item), the argument of ``wandb.log``.
+        TensorBoard (``writer.add_scalar(tag, value, step)`` for each item), the argument of ``wandb.log``. Without
+        ``delta`` at that of the budget.
 
         >>> sorted(Accountant().log(delta=1e-5))
         ['privacy/delta', 'privacy/epsilon', 'privacy/epsilon_lower', 'privacy/steps']
         """
+        delta = self._delta if delta is None else delta
+        if delta is None:
+            raise InvalidArgument("delta", "given, here or with a budget: Accountant(budget=..., delta=...)", None)
         box = self.epsilon_interval(delta)
         steps = float(sum(count for _, count in self.history))
         ends = {"privacy/epsilon": box.upper, "privacy/epsilon_lower": box.lower}

@@ -107,7 +107,8 @@ def _refuse_other_samplers(frame: FrameType | None) -> None:
             "poisson_sampling",
             'True with accountant="dptally" (it accounts for records that are included independently)',
             False,
-            "for shuffled batches ask dptally for the plan of the sampler that the loader is",
+            "for shuffled batches write dptally.training(noise_multiplier, epochs=..., "
+            "sampler=dptally.ShuffledBatches(len(loader))); dptally.inspect_loader(loader) tells what a loader is",
         )
 
 

@@ -6,13 +6,14 @@
             break
         ...
 
-The same object is a callback for Lightning (``Trainer(callbacks=[stop])``) and for Hugging Face's Trainer: both call
-methods by name.
+The same object is a callback for Lightning (``Trainer(callbacks=[stop])``) and for Hugging Face's Trainer
+(``trainer.add_callback(stop)``): both call methods by name, so that neither is needed here. Hooks that have nothing to
+do with a budget do nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
@@ -22,6 +23,11 @@ from dptally.mechanisms import Composed, Mechanism, dpsgd
 __all__ = ["StopAt"]
 
 _MOST = 2**50
+_OTHER_HOOKS = ("setup", "teardown", "load_state_dict")  # of Lightning, beside those that begin with on_
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    del args, kwargs
 
 
 class StopAt:
@@ -116,6 +122,23 @@ class StopAt:
         return low
 
     # -- Lightning and Hugging Face call these by name -------------------------------------------------------------
+
+    if not TYPE_CHECKING:  # a checker shall go on to refuse unknown names
+
+        def __getattr__(self, name: str) -> Any:
+            """Any other hook of a trainer: nothing happens there."""
+            if name.startswith("on_") or name in _OTHER_HOOKS:
+                return _nothing
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    @property
+    def state_key(self) -> str:
+        """Under which Lightning would keep a state; there is none, the accountant has it."""
+        return type(self).__qualname__
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: the accountant's own state is what is saved."""
+        return {}
 
     def on_train_batch_end(self, trainer: Any, *args: Any, **kwargs: Any) -> None:
         """Lightning: no further batch once the next step would pass the budget."""

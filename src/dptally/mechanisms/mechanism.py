@@ -50,6 +50,13 @@ _CALLED_HERE = {
 }
 
 
+def no_attribute(value: object, name: str) -> AttributeError:
+    """The error for a name that is not there; one of another library is answered with ours."""
+    hint = _CALLED_HERE.get(name)
+    text = f"{type(value).__name__!r} object has no attribute {name!r}"
+    return AttributeError(f"{text}; here it is {hint}" if hint else text, name=name, obj=value)
+
+
 class Mechanism(Value):
     """A frozen, hashable value that says what was run. ``k * m`` and ``m1 + m2`` compose."""
 
@@ -68,9 +75,7 @@ class Mechanism(Value):
 
         def __getattr__(self, name: str) -> Any:
             """Nothing: but the names of other libraries are answered with ours."""
-            hint = _CALLED_HERE.get(name)
-            text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(f"{text}; here it is {hint}" if hint else text, name=name, obj=self)
+            raise no_attribute(self, name)
 
     @property
     def parts(self) -> tuple[tuple[Mechanism, int], ...]:

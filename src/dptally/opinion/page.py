@@ -69,7 +69,9 @@ class Page:
         for name, items in self.sections():
             found = list(items)
             if found:
-                body.append(f"<h2>{escape(name)}</h2><ul>{''.join(f'<li>{escape(item)}</li>' for item in found)}</ul>")
+                kind = " class=fine" if name in _FINE_PRINT else ""
+                lines = "".join(f"<li>{escape(item)}</li>" for item in found)
+                body.append(f"<h2>{escape(name)}</h2><ul{kind}>{lines}</ul>")
         page = "\n".join(body)
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>A second opinion</title>'
@@ -140,11 +142,13 @@ def _finite(value: float) -> float | str:
     return value if math.isfinite(value) else "inf"
 
 
+_FINE_PRINT = ("what this takes for granted", "theorems", "sources")  # in two columns on paper
 _CSS = (
     "@page{size:A4;margin:12mm}body{font:14px/1.4 system-ui,sans-serif;max-width:52em;margin:1.5em auto;padding:0 1em;"
     "color:#111;background:#fff}h1{margin:0;font-size:1.7em;border-left:8px solid;padding-left:.4em}"
     ".refuted{border-color:#b5461d}.true,.loose{border-color:#2e7d4f}.undetermined{border-color:#8a8a8a}"
     ".claim{font-size:1.15em;font-weight:bold;margin:.3em 0}h2{font-size:1em;margin:.8em 0 .1em}"
     "ul{margin:0;padding-left:1.2em}li{overflow-wrap:anywhere}svg{max-width:100%;height:auto}"
-    "@media print{body{margin:0;font-size:9.5px;line-height:1.25}svg{max-height:55mm}li{break-inside:avoid}}"
+    "@media print{body{margin:0;max-width:none;padding:0;font-size:9.5px;line-height:1.25}svg{max-height:50mm}"
+    "h2{margin:.5em 0 0}li{break-inside:avoid}.fine{font-size:8px;columns:2;column-gap:8mm}}"
 )
