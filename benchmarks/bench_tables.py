@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,22 +19,44 @@ from typing import Any
 WARDS = [f"ward {i:02d}" for i in range(50)]
 
 
-def make(path: Path, rows: int, persons: int, like: str, memory: str) -> None:
-    """``hospital``: a person's visits are in about 2.4 wards. ``random``: in as many as she has visits, nearly."""
+def _visits(persons: int) -> str:
+    """A person's visits in a hospital: log-normal, half of them have fewer than 9 and one in a hundred over 160."""
+    normal = f"sqrt(-2 * ln({_uniform('i', 10)})) * cos(2 * pi() * {_uniform('i', 11)})"
+    many = f"CAST(least(600, 1 + floor(exp(ln(8.05) + 1.3 * {normal}))) AS BIGINT)"
+    return f"SELECT p, 1000 * p + unnest(range(n)) AS i FROM (SELECT i AS p, {many} AS n FROM range({persons}) AS r(i))"
+
+
+def _uniform(of: str, salt: int) -> str:
+    return f"((hash({of}, {salt}) % 1000003) + 0.5) / 1000003"
+
+
+def make(path: Path, rows: int, like: str, memory: str, dictionary: bool) -> None:
+    """Visits of rows / 20 persons in no order. ``hospital``: three visits in four are in a person's own ward, the
+    others in two more (2.3 wards each). ``even``: 20 visits each in three wards. ``random``: in any ward.
+    """
     import duckdb
 
-    spread = "hash(i, 2) % 3" if like == "hospital" else "hash(i, 2)"
+    persons = rows // 20
+    ward = {
+        "hospital": f"CASE WHEN {_uniform('i', 2)} < 0.75 THEN 0 ELSE 1 + hash(i, 4) % 2 END",
+        "even": "hash(i, 2) % 3",
+        "random": "hash(i, 2)",
+    }[like]
+    visits = (
+        _visits(persons) if like == "hospital" else f"SELECT hash(i, 1) % {persons} AS p, i FROM range({rows}) AS r(i)"
+    )
+    encoding = "" if dictionary else ", DICTIONARY_SIZE_LIMIT 1"
     connection = duckdb.connect()
     connection.execute(f"SET memory_limit = '{memory}'")
     connection.execute("SET preserve_insertion_order = false")
     connection.execute(f"""
         COPY (
-            SELECT CAST(hash(i, 1) % {persons} AS BIGINT) AS patient_id,
-                   'ward ' || lpad(CAST((hash(i, 1) % {persons} * 7919 + {spread}) % 50 AS VARCHAR), 2, '0') AS ward,
-                   (hash(i, 3) % 500000) / 1000.0 AS cost,
-                   CAST(hash(i, 5) % 100 AS INTEGER) AS age
-            FROM range({rows}) AS r(i)
-        ) TO '{path}' (FORMAT parquet)
+            SELECT CAST(p AS BIGINT) AS patient_id,
+                   'ward ' || lpad(CAST((CAST(p AS BIGINT) * 7919 + {ward}) % 50 AS VARCHAR), 2, '0') AS ward,
+                   -120 * ln({_uniform("i", 3)}) AS cost,
+                   CAST(hash(p, 5) % 100 AS INTEGER) AS age
+            FROM ({visits}){" ORDER BY hash(i, 9)" if like == "hospital" else ""}
+        ) TO '{path}' (FORMAT parquet{encoding})
     """)
 
 
@@ -81,8 +102,13 @@ def one(name: str, path: str, runs: int, memory: str) -> dict[str, Any]:
         query = query.persons(sigma=10) if bounds else query.rows(sigma=10)
         query = query.sum("cost", (0, 2000), sigma=20_000)
         cpu, wall = measured(query.release, runs)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"what": name, "cpu": round(cpu, 3), "wall": round(wall, 3), "peak MB": round(peak)}
+    return {"what": name, "cpu": round(cpu, 3), "wall": round(wall, 3), "peak MB": _peak()}
+
+
+def _peak() -> int:
+    """The largest resident size of this process in MB (getrusage would count the parent's)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
 
 
 NAMES = (
@@ -98,21 +124,22 @@ NAMES = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, default=1e6)
-    parser.add_argument("--persons", type=float, default=0, help="by default a twentieth of the rows")
-    parser.add_argument("--like", choices=("hospital", "random"), default="hospital")
+    parser.add_argument("--like", choices=("hospital", "even", "random"), default="hospital")
+    parser.add_argument("--no-dictionary", action="store_true", help="write the wards as plain texts")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--memory", default="8GB")
     parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--folder", help="where the file is made")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "PATH"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         print(json.dumps(one(*given.one, given.runs, given.memory)))
         return
-    rows, persons = int(given.rows), int(given.persons or given.rows / 20)
-    with tempfile.TemporaryDirectory() as folder:
+    rows = int(given.rows)
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         path = Path(folder) / "visits.parquet"
-        make(path, rows, persons, given.like, given.memory)
-        print(f"{rows:.0e} rows, {persons:.0e} persons, {given.like}, {path.stat().st_size / 2**20:.0f} MB of Parquet")
+        make(path, rows, given.like, given.memory, not given.no_dictionary)
+        print(f"{rows:.0e} rows, {given.like}, {path.stat().st_size / 2**20:.0f} MB of Parquet")
         base = 0.0
         for name in NAMES:
             if given.only not in name and name != "plain":

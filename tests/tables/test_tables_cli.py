@@ -56,6 +56,9 @@ def test_a_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for word in ("persons", "los_days_mean", "age_q50", "rho 0.05 from visits, entry 1; 0.45 left", "board.html"):
         assert word in said
     assert "<!doctype html>" in (folder / "board.html").read_text(encoding="utf-8")
+    assert run([*command, "--key", "k", "--why", "board", "--analyst", "alice"]) == 0
+    assert "statement: visits-1.md" in capsys.readouterr().out
+    assert "| ward | persons |" in (folder / "visits-1.md").read_text(encoding="utf-8")
     assert run([*command, "--key", "k", "--why", "board", "--analyst", "alice", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["left"] == pytest.approx(0.45)
@@ -79,7 +82,7 @@ def test_rows_keys_of_all_kinds_and_private_groups(folder: Path, capsys: pytest.
 
 def test_exit_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*PERSON, *ASK, "--budget", "zcdp(0.05)"]) == 2
-    assert "no dataset 'visits'" in capsys.readouterr().err
+    assert "--open-account must be given: the ledger has no account 'visits' yet" in capsys.readouterr().err
     assert run([*PERSON, *ASK, "--budget", "zcdp(0.7)", "--open-account", "zcdp(0.5)"]) == 3
     assert "left of" in capsys.readouterr().err
     assert run([*PERSON, *ASK, "--budget", "zcdp(0.7)", "--json"]) == 3
@@ -89,10 +92,30 @@ def test_exit_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--median", "los_days"], "--bins los_days LOW HIGH WIDTH"),
         (["--median", "age", "--bins", "age", "0", "90", "0"], "1 to 1024 bins"),
         (["--where", "random() < 1"], "randomness"),
+        (["--output", "nowhere/board.html"], "a folder that can be written to"),
     ):
         assert run([*PERSON, *ASK, *wrong, *PAY]) == 2
         assert word in capsys.readouterr().err
     assert run(["release", "visits.parquet", "--by", "floor", "--keys", "x", "--count", *PAY]) == 2
+    assert run(["release", "visits.parquet", "--person", "patient_id", "--by", "ward", "--count", *PAY]) == 2
+    assert "write --max-groups 3" in capsys.readouterr().err
+    assert run([*PERSON, "--by", "ward", "--count", *PAY]) == 2
+    assert "write --keys A,B,C, or --private 60" in capsys.readouterr().err
     assert run(["release", "nowhere.parquet", "--count", *PAY]) == 2
     assert run(["release", "visits.parquet", "--count", *PAY]) == 2  # the account is kept for persons
     assert "is kept for person:patient_id" in capsys.readouterr().err
+
+
+def test_a_bar_follows_the_engine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a terminal: the bar asks the engine how far it is, and goes away."""
+    import time
+
+    from dptally.cli import output
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    shares = iter([None, 0.25, *[0.5] * 1000])
+    asked: list[float | None] = []
+    with output.progress("asking", lambda: asked.append(next(shares)) or asked[-1]):
+        time.sleep(0.45)
+    assert asked[:2] == [None, 0.25]
+    assert "asking" in capsys.readouterr().err

@@ -113,3 +113,32 @@ def working(text: str) -> Iterator[None]:
 
     with Console(stderr=True).status(text):
         yield
+
+
+@contextmanager
+def progress(text: str, share: Callable[[], float | None]) -> Iterator[None]:
+    """A bar on a terminal's stderr; ``share`` says how much is done, or None where nobody knows."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    import threading
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as shown:
+        task, ended = shown.add_task(text, total=None), threading.Event()
+
+        def follow() -> None:
+            while not ended.wait(0.1):
+                done = share()
+                if done is not None:
+                    shown.update(task, total=1.0, completed=done)
+
+        follower = threading.Thread(target=follow, daemon=True)
+        follower.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            follower.join()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dptally.cli.files import by_ending
-from dptally.cli.output import emit, facts, heading, table, title, working
+from dptally.cli.output import emit, facts, heading, progress, table, title
 from dptally.cli.plans import PLAN, Plan
-from dptally.errors import BudgetExceeded, InvalidArgument, UnknownDataset
+from dptally.errors import BudgetExceeded, InvalidArgument
 
 if TYPE_CHECKING:
     from dptally.ledger import Ledger
@@ -47,7 +49,11 @@ __all__ = ["release"]
 @click.option("--key", help="A retry with the same key returns the stored answer and costs nothing.")
 @click.option("--preview", is_flag=True, help="Only price and error bars: reads no data, spends nothing.")
 @click.option("--sql", "show_sql", is_flag=True, help="Only the explanation, with the SQL.")
-@click.option("--output", type=click.Path(path_type=Path), help="Write a statement (.md, .html or .json).")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The statement's file (.md, .html or .json); by default ACCOUNT-ENTRY.md, and none with --json.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--ledger",
@@ -78,11 +84,12 @@ def release(source: str, **options: Any) -> None:
         _account(ledger, dataset, opened, options["account"])
         session = Session(opened, ledger=ledger, dataset=dataset, by=options["analyst"])
         query = _asked(session, options).cost(options["budget"].mechanism)
+        _writable(options["output"])
         if options["preview"] or options["show_sql"]:
             _before(query, options)
             return
         try:
-            with working("asking"):
+            with progress("asking", opened.source.engine.progress):
                 result = query.release(why=options["why"], key=options["key"])
         except BudgetExceeded as error:
             if options["as_json"]:
@@ -92,12 +99,23 @@ def release(source: str, **options: Any) -> None:
         _after(result, session, options)
 
 
+def _writable(page: Path | None) -> None:
+    """A statement that could not be written is refused before anything is paid."""
+    if page is not None and not os.access(page if page.exists() else page.absolute().parent, os.W_OK):
+        raise InvalidArgument("--output", "a file in a folder that can be written to", str(page))
+
+
 def _account(ledger: Ledger, dataset: str, opened: Table, account: Plan | None) -> None:
     """The account must be there, or be opened now with the table's unit."""
     if dataset in ledger.datasets():
         return
     if account is None:
-        raise UnknownDataset(dataset)
+        raise InvalidArgument(
+            "--open-account",
+            f"given: the ledger has no account {dataset!r} yet",
+            None,
+            'write --open-account "zcdp(0.5)"',
+        )
     ledger.create(dataset, budget=_guarantee(account), unit=opened.unit)
 
 
@@ -144,8 +162,19 @@ def _edges(low: float, high: float, width: float) -> list[float]:
 def _keys(session: Session, options: dict[str, Any]) -> Any:
     from dptally.tables import private
 
+    if options["person"] is not None and options["max_groups"] is None:
+        raise InvalidArgument(
+            "--max-groups", "given: in how many groups a person may count", None, "write --max-groups 3"
+        )
     if options["threshold"] is not None:
         return private(options["threshold"])
+    if not options["keys"]:
+        raise InvalidArgument(
+            "--keys",
+            "given: the groups to publish",
+            None,
+            "write --keys A,B,C, or --private 60 for groups of many persons",
+        )
     schema = session.table.schema
     columns = [schema.get("--by", name) for name in options["groups"]]
     listed: dict[str, list[Any]] = {}
@@ -191,9 +220,11 @@ def _before(query: Query, options: dict[str, Any]) -> None:
 
 
 def _after(result: Result, session: Session, options: dict[str, Any]) -> None:
-    if options["output"] is not None:
-        kind = by_ending(options["output"])
-        options["output"].write_text(result.report(kind), encoding="utf-8")
+    page = options["output"]
+    if page is None and not options["as_json"]:
+        page = Path(re.sub(r"\W+", "_", session.dataset) + f"-{result.receipt.number}.md")
+    if page is not None:
+        page.write_text(result.report(by_ending(page)), encoding="utf-8")
     if options["as_json"]:
         click.echo(json.dumps(result.to_dict() | {"left": session.left()}, indent=2))
         return
@@ -207,7 +238,7 @@ def _after(result: Result, session: Session, options: dict[str, Any]) -> None:
         [
             f"{entry.entry.symbol} {entry.cost:.6g} from {session.dataset}, entry {entry.number}; {left:.6g} left",
             f"unit of privacy: {session.table.unit}; error bars hold 95 % of the noise, not what the bounds cut off",
-            *([f"statement: {options['output']}"] if options["output"] is not None else []),
+            f"statement: {page}",
         ]
     )
 

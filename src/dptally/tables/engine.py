@@ -29,6 +29,10 @@ class Engine(ABC):
     def rows(self, sql: str) -> Sequence[Sequence[Any]]:
         """All rows of a query."""
 
+    def progress(self) -> float | None:
+        """The share of the running query that is done, None where the engine does not say."""
+        return None
+
     def same(self, other: Engine) -> bool:
         """Whether the other's tables can be read on this connection."""
         return other is self

@@ -103,7 +103,7 @@ class _Reader:
             return self._count(query, node, alias)
         ask = {"Sum": query.sum, "Avg": query.mean, "Variance": query.variance, "VariancePop": query.variance}.get(kind)
         extra = {name for name, given in node.args.items() if given and name != "this"}
-        if ask is None or extra or node.this is None:
+        if ask is None or extra or node.this is None or type(node.this).__name__ == "Distinct":
             self.refuse(node, f"only {_AGGREGATES} of columns are read here")
         column = self._column(node.this) if type(node.this).__name__ == "Column" else self._words(node.this)
         bounds = self.each.get(column.lower())

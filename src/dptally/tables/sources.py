@@ -86,6 +86,10 @@ class DuckEngine(Engine):
         with self._lock:  # a cursor would not see registered frames
             return self._connection.execute(sql).fetchall()  # type: ignore[no-any-return]
 
+    def progress(self) -> float | None:
+        percent = -1.0 if self._connection is None else self._connection.query_progress()
+        return percent / 100 if 0 <= percent <= 100 else None
+
     def same(self, other: Engine) -> bool:
         return isinstance(other, DuckEngine) and self._connection is not None and other._connection is self._connection
 
@@ -117,7 +121,8 @@ def _duck() -> DuckEngine:
     for setting in (
         "autoinstall_known_extensions = false",
         "autoload_known_extensions = false",
-        "enable_progress_bar = false",
+        "enable_progress_bar = true",  # it is counted, for progress(), and never printed
+        "enable_progress_bar_print = false",
         "pandas_analyze_sample = 0",
         "preserve_insertion_order = false",
         "TimeZone = 'UTC'",
