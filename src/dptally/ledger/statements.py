@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.sql.compiler import SQLCompiler
 
 __all__ = ["Statement"]
 
@@ -67,6 +68,7 @@ class Statement:
             style = "pyformat" if dialect.name != "sqlite" else "qmark" if self._order else "named"
             made = self._clause.compile(dialect=type(dialect)(paramstyle=style))  # type: ignore[call-arg]
             if self._order:
+                assert isinstance(made, SQLCompiler)
                 assert set(made.params) == set(self._order), "the statement takes these values"
                 assert style != "qmark" or tuple(made.positiontup or ()) == self._order, "in this order"
             self._texts[dialect.name] = text = str(made)

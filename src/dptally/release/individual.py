@@ -96,7 +96,7 @@ class IndividualSums:
 
     def _charged(self, rows: Floats) -> NDArray[np.int64]:
         """The rounded rows of the records that are counted in this step; their meters have moved."""
-        given: NDArray[np.bool_] = np.asarray(np.isfinite(rows).all(axis=1))
+        given: NDArray[np.bool_] = np.all(np.isfinite(rows), axis=1)
         with np.errstate(over="ignore", under="ignore"):
             scaled = np.ldexp(np.where(given[:, None], rows, 0.0), -self.__noise.exponent)
             rough: Floats = np.sum(np.square(scaled), axis=1)

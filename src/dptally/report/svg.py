@@ -41,8 +41,8 @@ class Axis:
         """Round numbers, about five of them."""
         if self.log:
             low, high = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
-            step = max(1, math.ceil((high - low) / _TICKS))
-            return [10.0**power for power in range(low, high + 1, step)]
+            apart = max(1, math.ceil((high - low) / _TICKS))
+            return [10.0**power for power in range(low, high + 1, apart)]
         step = _round_step((self.high - self.low) / _TICKS)
         first = math.ceil(self.low / step - 1e-9)
         return [number * step for number in range(first, math.floor(self.high / step + 1e-9) + 1)]

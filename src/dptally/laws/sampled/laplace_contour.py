@@ -59,6 +59,8 @@ class Powers:
 class SampledLaplace(Protocol):
     """A law of this kind; the rate and the reach are these doubles, or neighbours of them."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def rate(self) -> float: ...
 

@@ -175,7 +175,7 @@ class Powers:
             - np.log(-np.expm1(-2 * math.pi * b / self.step_y))
         )
         lift = -log_gamma_ratio(a, u)[0].real
-        return np.exp(np.minimum(logs.min(axis=1) + lift + math.log(2.0) + 1e-9, 300.0))
+        return np.asarray(np.exp(np.minimum(logs.min(axis=1) + lift + math.log(2.0) + 1e-9, 300.0)))
 
     def _rule_x(self, p: Floats, u: Floats) -> Floats:
         """The rule in x for each of the t ratios in turn, and its ends."""
@@ -189,7 +189,7 @@ class Powers:
             + np.multiply.outer(np.abs(u), angle)
             - np.multiply.outer(np.maximum(-p, 0.0), np.log(np.cos(0.5 * angle)))
         )
-        return np.exp(np.minimum(logs.min(axis=1) + math.log(2.0 * t) + 1e-6, 300.0)) * 1.01 + self.dropped
+        return np.asarray(np.exp(np.minimum(logs.min(axis=1) + math.log(2.0 * t) + 1e-6, 300.0)) * 1.01 + self.dropped)
 
     def _ends(self, p: Floats, value: Floats) -> Floats:
         """Beyond the nodes: e^{-py} <= e^{-qy} e^{-(p-q) end}, and the sum at q is known by a bound of E R^q."""
@@ -319,7 +319,7 @@ class _Grid:
         columns = min((rows - 1) * by_y + (len(x) - 1) * by_x + 1, math.ceil((_vanishing(n) - w_low) / unit) + 1)
         if columns < 1 or len(x) > 2000 or columns * max(rows, n + 2) > _MOST_CELLS:
             return None
-        return cls(unit, by_y, by_x, x, rows, low, w_low + unit * np.arange(columns))
+        return cls(unit, by_y, by_x, x, rows, low, w_low + unit * np.arange(columns, dtype=np.float64))
 
     @property
     def step_x(self) -> float:
@@ -327,7 +327,7 @@ class _Grid:
 
     @property
     def y(self) -> Floats:
-        return self.low + self.by_y * self.unit * np.arange(self.rows)
+        return self.low + self.by_y * self.unit * np.arange(self.rows, dtype=np.float64)
 
     def weights(self) -> tuple[Floats, Floats]:
         """The weight of each w (row) for each y (column), and what lies beyond the last w."""
@@ -396,7 +396,7 @@ def _tilts(a: Floats, n: int, t: int) -> Floats:
         whole = tilted.sum(axis=1)
         above = ((tilted @ k) > (n / t) * whole) | (t * tilted[:, large:].sum(axis=1) > _RARE * whole)
         high, low = np.where(above, middle, high), np.where(above, low, middle)
-    return np.interp(np.arange(len(a)), rows, 0.5 * (low + high))
+    return np.asarray(np.interp(np.arange(len(a)), rows, 0.5 * (low + high)))
 
 
 def _coefficients(a: Floats, missing: Floats, n: int, t: int, factor: float) -> tuple[Floats, Floats]:
@@ -468,4 +468,4 @@ def _alias(a: Floats, missing: Floats, tilt: Floats, log_total: Floats, n: int, 
             log_there = _log_sum(a[:, 0], rest, missing)
             bound = t * (log_there - log_total) * (1 + 1e-9) + 1e-6 - further * (n + length)
         best = np.minimum(best, bound)
-    return np.exp(np.minimum(best, 300.0))
+    return np.asarray(np.exp(np.minimum(best, 300.0)))

@@ -126,7 +126,8 @@ class _PowerCharacteristic(Characteristic):
         with np.errstate(divide="ignore"):
             log_spread = power * np.log(size + error) + np.log(-np.expm1(-power * np.log1p(error / size)))
         vague = ~(log_spread <= power * log_decay)
-        value = np.where(vague, 0.0, value * np.exp(-1j * u * self.centre)) - 1.0
+        value = value * np.exp(-1j * u * self.centre) - 1.0
+        value[vague] = -1.0
         error = np.where(vague, np.exp(log_decay), error)
         value[0], error[0] = 0.0, 0.0
         return value, error
