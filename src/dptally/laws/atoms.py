@@ -133,7 +133,7 @@ class AtomicLaw(Law):
         lower, upper = log_atomic_profile(*self.columns(), epsilon)
         if self.least:
             lower = log_atomic_profile(*_columns(self.least), epsilon)[0]
-        return lower, np.minimum(upper, 0.0)
+        return np.minimum(lower, 0.0), np.minimum(upper, 0.0)
 
     def tail(self, loss: Floats) -> Floats:
         at, mass = self.columns()
