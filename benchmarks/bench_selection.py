@@ -53,10 +53,10 @@ def _dp_accounting() -> dict[str, Ask]:
         return {}
     step = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(2.0))
     run = dp_accounting.SelfComposedDpEvent(step, 1000)
-    laplace = dp_accounting.SelfComposedDpEvent(dp_accounting.LaplaceDpEvent(20.0), 50)
+    laplace = dp_accounting.SelfComposedDpEvent(dp_accounting.LaplaceDpEvent(10.0), 50)
 
     def best(shape: float) -> float:
-        event = dp_accounting.RepeatAndSelectDpEvent(run, 10, shape)
+        event = dp_accounting.dp_event.RepeatAndSelectDpEvent(run, 10, shape)
         return float(rdp.RdpAccountant().compose(event).get_epsilon(1e-5))
 
     def pure() -> float:
@@ -67,8 +67,8 @@ def _dp_accounting() -> dict[str, Ask]:
 
     return {
         "dp-accounting, 100 x 0.1-DP, 1e-6 (it has no bounded range)": pure,
-        "dp-accounting, 50 x Laplace pair of ratio 0.05 twice, 1e-6": lambda: float(
-            pld.PLDAccountant().compose(laplace).compose(laplace).get_epsilon(1e-6)
+        "dp-accounting, 50 x Laplace pair of ratio 0.1, 1e-6": lambda: float(
+            pld.PLDAccountant().compose(laplace).get_epsilon(1e-6)
         ),
         "dp-accounting, DP-SGD by PLD, 1e-5": lambda: float(pld.PLDAccountant().compose(run).get_epsilon(1e-5)),
         "dp-accounting, best of 10 by RDP, shape 0": lambda: best(0.0),
@@ -100,8 +100,8 @@ def _autodp() -> dict[str, Ask]:
         return {}
 
     def hundred() -> float:
-        one = mechanism_zoo.PureDP_Mechanism(eps=0.1, name="EM")
-        return float(transformer_zoo.ComposeGaussian()([one], [100]).get_approxDP(1e-6))
+        one = mechanism_zoo.PureDP_Mechanism(eps=0.1, name="one")
+        return float(transformer_zoo.Composition()([one], [100]).get_approxDP(1e-6))
 
     return {"autodp, 100 x 0.1-DP, 1e-6 (it has no bounded range)": hundred}
 

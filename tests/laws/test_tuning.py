@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -263,3 +264,16 @@ def test_a_fixed_number_is_refused() -> None:
     for law in ("fixed", "binomial", None):
         with pytest.raises(dp.InvalidArgument, match=r"k \* plan"):
             dp.Gaussian(2.0).best_of(mean=10, law=law)  # type: ignore[arg-type]
+
+
+def test_lower_ends_are_those_of_pairs() -> None:
+    """What is composed with the lower end of a winner or of shuffled reports never costs less than it does alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for plan, alone in (
+            (dp.ExponentialMechanism(2.0) + 7 * dp.ShuffleModel(dp.RandomizedResponse(0.7), 300), 1.8),
+            (dp.Laplace(0.5) + 5 * dp.Gaussian(20.0).best_of(mean=10), 1.9),
+        ):
+            box = plan.epsilon_interval(0.01)
+            assert alone < box.lower <= box.upper
+        assert dp.Gaussian(0.5).best_of(mean=200).delta_interval(0.0).upper <= 1.0

@@ -44,7 +44,7 @@ def chances(mean: float, law: str, shape: float, most: int) -> np.ndarray:
     k = np.arange(most + 1.0)
     if law == "poisson":
         return np.exp(k * math.log(mean) - mean - np.array([math.lgamma(n + 1) for n in k]))
-    g = dp.Gaussian(1.0).best_of(mean, law=law, shape=shape if law == "tnb" else None).runs.g
+    g = dp.Gaussian(1.0).best_of(mean, law=law, shape=shape if law == "tnb" else 0.0).runs.g
     eta = 1.0 if law == "geometric" else shape
     out = np.zeros(most + 1)
     for n in range(1, most + 1):

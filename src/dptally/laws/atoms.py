@@ -137,8 +137,8 @@ class AtomicLaw(Law):
 
     def tail(self, loss: Floats) -> Floats:
         at, mass = self.columns()
-        beyond: Floats = np.minimum(np.append(np.cumsum(mass[::-1])[::-1], 0.0), 1.0)
-        return beyond[np.searchsorted(at, loss, side="right")]
+        beyond = np.minimum(np.append(np.cumsum(mass[::-1])[::-1], 0.0), 1.0)  # masses are rounded up
+        return np.asarray(beyond[np.searchsorted(at, loss, side="right")])
 
     def atoms(self) -> tuple[tuple[float, float], ...]:
         return self.points

@@ -63,7 +63,7 @@ class BestOf(Mechanism):
     plan: Mechanism
     mean: float
     law: str = "tnb"
-    shape: float | None = None
+    shape: float = 0.0
     json_name: ClassVar[str] = "best_of"
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class BestOf(Mechanism):
 
     def parameters(self) -> dict[str, Any]:
         given = {"plan": self.plan, "mean": self.mean, "law": self.law}
-        return given if self.shape is None else {**given, "shape": self.shape}
+        return {**given, "shape": self.shape} if self.law == "tnb" else given
 
     @property
     def runs(self) -> Runs:
@@ -103,7 +103,7 @@ class BestOf(Mechanism):
             "included, is the plan with fresh noise, chosen without looking at other runs; the best one alone is "
             "published"
         )
-        shown = self.law if self.shape is None else f"{self.law}, shape {self.shape:g}"
+        shown = f"{self.law}, shape {self.shape:g}" if self.law == "tnb" else self.law
         return joined(
             (*self.plan.assumptions(), Assumption("other", text, (f"mean {self.mean:g}, {shown}",))),
         )
@@ -116,8 +116,8 @@ class BestOf(Mechanism):
         return BestOf(self.plan.group(size), self.mean, self.law, self.shape)
 
 
-def checked_runs(mean: object, law: object, shape: object) -> tuple[float, str, float | None]:
-    """Checked parameters of the law of K; the shape that is meant where none is given."""
+def checked_runs(mean: object, law: object, shape: object) -> tuple[float, str, float]:
+    """Checked parameters of the law of K; 0 is also the shape of a law that has none to choose."""
     if not isinstance(law, str) or law not in LAWS:
         raise InvalidArgument(
             "law",
@@ -129,16 +129,16 @@ def checked_runs(mean: object, law: object, shape: object) -> tuple[float, str, 
     if number > _MOST_RUNS:
         raise InvalidArgument("mean", f"at most {_MOST_RUNS:g} runs", number)
     if law == "poisson":
-        if shape is not None and checks.real("shape", shape) != 0:
+        if checks.real("shape", shape) != 0:
             raise InvalidArgument("shape", 'left out: law="poisson" has none', shape)
-        return number, law, None
+        return number, law, 0.0
     if number < 1:
         raise InvalidArgument("mean", 'at least 1: there is always a run (law="poisson" may have none)', number)
-    stated = (1.0 if law == "geometric" else 0.0) if shape is None else checks.real("shape", shape)
+    stated = checks.real("shape", shape)
     if law == "geometric" and stated not in (0.0, 1.0):
         raise InvalidArgument("shape", 'left out: law="geometric" is shape 1', shape)
     if law == "geometric":
-        return number, law, None
+        return number, law, 1.0
     if not -1 < stated <= _LARGEST_SHAPE or 0 < abs(stated) < _LEAST_SHAPE:
         wanted = f"above -1 and at most {_LARGEST_SHAPE:g}, 0 or at least {_LEAST_SHAPE:g} away from it"
         raise InvalidArgument("shape", wanted, stated)
@@ -146,11 +146,11 @@ def checked_runs(mean: object, law: object, shape: object) -> tuple[float, str, 
     return number, law, stated
 
 
-def law_of_runs(mean: float, law: str, shape: float | None) -> Runs:
+def law_of_runs(mean: float, law: str, shape: float) -> Runs:
     """The law of K for checked parameters."""
     if law == "poisson":
         return PoissonRuns(mean)
-    return NegativeBinomialRuns.of_mean(mean, 1.0 if law == "geometric" else float(shape or 0.0))
+    return NegativeBinomialRuns.of_mean(mean, 1.0 if law == "geometric" else shape)
 
 
 # -- the profile of one run --------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ TABLE: dict[str, Row] = {
         (),
         "noisy_max(scale, sensitivity=1.0, noise=gumbel, monotone=false)",
     ),
-    "BestOf": Row("dptally.mechanisms.best_of", "best_of", "best_of", (), "best_of(plan, mean, law=tnb, shape)"),
+    "BestOf": Row("dptally.mechanisms.best_of", "best_of", "best_of", (), "best_of(plan, mean, law=tnb, shape=0.0)"),
     "BoundedRange": Row(
         "dptally.mechanisms.selection.bounded_range", "bounded_range", "bounded_range", (), "bounded_range(epsilon)"
     ),

@@ -6,7 +6,10 @@ the mechanism from below over all rankings, and composes. In a = e^x the profile
 
     (H(a) - H(a+)) / (a+ - a)  <=  Q(L > x)  <=  (H(a-) - H(a)) / (a - a-),      P(L > x) = H(a) + a Q(L > x);
 
-each interval counts with the least it can have under P and the most it can have under Q.
+each interval counts with the least it can have under P and the most it can have under Q, p_i and q_i, if p_i > q_i, and
+all the rest is one more outcome with what is left, 1 - sum p_i and 1 - sum q_i. That is a pair whose profile is nowhere
+above the true one: for a >= 1 the rest counts nothing and sum (p_i - a q_i)+ is attained; for a < 1 it is 1 - a, which
+every pair has, or sum (p_i - a q_i), which is attained.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ def attained_law(
 ) -> AtomicLaw | None:
     """``lower``, ``upper``: bounds of delta at edges - step, edges, edges + step (three rows); None: nothing is known.
 
-    The edges increase from above ``step``. The result is a measure below P with a density above that of P over Q.
+    The edges increase from above ``step``.
     ``ranked=False``: all runs tie, and the winner is a run like any other, if there is one.
     """
     if not ranked and runs.none > 0:
@@ -43,13 +46,13 @@ def attained_law(
         known = (p_least > p_after) & (q_most >= q_after)
         p = counted.hits(np.where(known, p_least, 0.0), np.where(known, p_after, 0.0))[0]
         q = up(counted.hits(np.where(known, q_most, 0.0), np.where(known, q_after, 0.0))[1] + SMALLEST)
-        # nobody passes the first edge
-        low = 1.0 - up(counted.hits(p_most[:1], np.zeros(1))[1]), 1.0 - down(counted.hits(q_least[:1], np.zeros(1))[0])
-        p, q = np.append(p, down(low[0])), np.append(q, up(low[1]))
-        kept = (p > 1e-290) & (q > 1e-290)
-        losses = down(np.log(p[kept] / q[kept]) - 1e-15, 4)
-    if not kept.any():
+        kept = (p > 1e-290) & (q > 1e-290) & (q < p * (1 - 1e-12))
+        p, q = p[kept], q[kept]
+        # the rest: what is left of both
+        p, q = np.append(p, down(1.0 - up(p.sum(), 64), 2)), np.append(q, up(1.0 - down(q.sum(), 64), 2))
+        losses = down(np.log(p / q) - 1e-15, 4)
+    if not kept.any() or not p[-1] > 0:
         return None
     order = np.argsort(losses, kind="stable")
-    points = tuple(zip(losses[order].tolist(), p[kept][order].tolist(), strict=True))
+    points = tuple(zip(losses[order].tolist(), p[order].tolist(), strict=True))
     return AtomicLaw(points, cited=TUNING_THEOREM)
