@@ -14,6 +14,7 @@ import golden
 pytest.importorskip("matplotlib")
 
 ROOT = Path(__file__).resolve().parents[2]
+WRITTEN = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
 sys.path.insert(0, str(ROOT / "papers"))
 
 import adp  # noqa: E402
@@ -49,6 +50,7 @@ def check_page(paper: Paper) -> str:
         assert exhibit.differs
         assert exhibit.verdict in {"confirmed", "corrected", "unsafe", "not reproducible"}
         assert exhibit.picture is not None or exhibit.tables
+        assert f"| {exhibit.title} | **{exhibit.verdict}** |" in WRITTEN, "run papers/gallery.py"
     text = gallery.page((paper,))
     assert not re.search(r"https?://|@import|<script|<link", text)
     assert re.findall(r'src="(?!data:image/png;base64,)', text) == []
