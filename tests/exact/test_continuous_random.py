@@ -59,7 +59,7 @@ def test_the_other_direction_bounds_delta() -> None:
     assert near > 3
 
 
-def test_both_directions_are_covered() -> None:
+def test_the_answer_is_below_neither_direction() -> None:
     """The answer is never below either direction, and reaches the larger one."""
     plan = continuous.Plan(
         (
