@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from cli_running import assert_refused, real
+from cli_running import assert_refused, first_line, free_port, get_when_up, real, running
 from pyarrow import parquet
 
 import dptally as dp
@@ -121,7 +121,7 @@ def _visits(path: Path) -> None:
     parquet.write_table(pa.table(columns), path)
 
 
-@pytest.mark.parametrize(("name", "line"), _examples())
+@pytest.mark.parametrize(("name", "line"), [(name, line) for name, line in _examples() if name != "serve"])
 def test_the_examples_in_the_help_work(tmp_path: Path, name: str, line: str) -> None:
     (tmp_path / "mymodule.py").write_text(
         "from dptally import noise\n\ndef noisy_count(data):\n    return len(data) + noise.discrete_laplace(1)\n"
@@ -132,6 +132,16 @@ def test_the_examples_in_the_help_work(tmp_path: Path, name: str, line: str) -> 
     missed = "--budget" in words and name != "release"  # there it is what the release may spend, no target
     assert outcome.code == (1 if missed else 0), outcome
     assert outcome.out or list(tmp_path.glob("card.html"))
+
+
+@pytest.mark.parametrize("line", [line for name, line in _examples() if name == "serve"])
+def test_the_examples_of_serve_answer_until_they_are_ended(tmp_path: Path, line: str) -> None:
+    port = free_port()
+    with running(*shlex.split(line)[1:], "--port", str(port), cwd=tmp_path) as server:
+        assert first_line(server) == f"dptally is at http://127.0.0.1:{port}/ (Ctrl-C ends it)"
+        assert get_when_up(f"http://127.0.0.1:{port}/healthz", server) == {"status": "ok", "version": dp.__version__}
+        server.terminate()
+        server.wait(timeout=30)
 
 
 def test_the_examples_of_the_ledger_work_one_after_another(tmp_path: Path) -> None:
