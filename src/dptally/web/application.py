@@ -80,7 +80,9 @@ def application(settings: Settings | None = None, runner: Runner | None = None) 
     made = FastAPI(title="dptally", docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
     made.mount("/static", StaticFiles(directory=_HERE / "static"), name="static")
     _add_errors(made, site)
+    _add_machines(made, site)
     _add_explorer(made, site)
+    _add_files(made, site)
     _add_opinion(made, site)
     _add_ledger(made, site)
     return Guard(made, chosen)
@@ -107,8 +109,8 @@ def _add_errors(made: FastAPI, site: Site) -> None:
         return shown(request, error.status_code, str(error.detail))
 
 
-def _add_explorer(made: FastAPI, site: Site) -> None:
-    ask = site.runner.ask
+def _add_machines(made: FastAPI, site: Site) -> None:
+    """What programs ask."""
 
     @made.get("/healthz")
     def health() -> dict[str, str]:
@@ -117,7 +119,11 @@ def _add_explorer(made: FastAPI, site: Site) -> None:
     @made.get("/api/epsilon")
     def epsilon(request: Request) -> Any:
         asked = Question.of(request.query_params)
-        return ask("epsilon", asked.plan, asked.delta)
+        return site.runner.ask("epsilon", asked.plan, asked.delta)
+
+
+def _add_explorer(made: FastAPI, site: Site) -> None:
+    ask = site.runner.ask
 
     @made.get("/")
     def explorer(request: Request) -> Response:
@@ -154,6 +160,11 @@ def _add_explorer(made: FastAPI, site: Site) -> None:
         asked = Question.of(request.query_params)
         every = "every" in request.query_params
         return site.page("part_samplers.html", samplers=_samplers(site, asked, every))
+
+
+def _add_files(made: FastAPI, site: Site) -> None:
+    """What the explorer gives to keep, and the papers."""
+    ask = site.runner.ask
 
     @made.get("/card.{form}")
     def card(form: str, request: Request) -> Response:
