@@ -31,6 +31,7 @@ _MOST_RUNS, _LARGEST_SHAPE, _LEAST_SHAPE = 1e9, 100.0, 1e-9
 _DEPTH = 36.0  # nats: how small a delta of one run the table follows; beyond it Renyi divergences answer
 _USUAL = math.log(1e-6)
 _MANY, _FEW, _EDGES = 160, 12, 16  # guarantees of one run: where they share their work, where each is dear
+_ASKED = np.log1p(1.0 / MOMENT_ORDERS[(MOMENT_ORDERS > 3) & (MOMENT_ORDERS < 100)])  # by the bounds of those orders
 
 
 def _example() -> dict[str, object]:
@@ -175,8 +176,9 @@ class _Profiles:
 def _profiles(inner: tuple[Composition, ...]) -> _Profiles:
     """All questions at once, since neighbours share their work; fewer where that is not so."""
     reach = max(_reach(composition) for composition in inner)
-    for number, places, bounds in ((_MANY, _EDGES, _quick_bounds), (_FEW, 2, _bounds)):
-        epsilon = np.concatenate(([0.0], reach * (np.arange(1, number + 1) / number) ** 0.75))
+    for number, every, places, bounds in ((_MANY, 1, _EDGES, _quick_bounds), (_FEW, 20, 2, _bounds)):
+        whole = reach * (np.arange(number + 1) / number) ** 0.75
+        epsilon = np.union1d(whole, _ASKED[reach > _ASKED][::every])
         edges, step = reach * (np.arange(places) + 0.25) / places, 1e-3 * reach / places
         asked = np.concatenate((epsilon, edges - step, edges, edges + step))
         found = [ends for ends in (bounds(composition, asked) for composition in inner) if ends is not None]

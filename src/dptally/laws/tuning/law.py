@@ -10,7 +10,9 @@ above m delta(eps - c) [Koskela, Redberg, Wang 2024], since f' <= m. Proofs in d
 
 Renyi [Papernot, Steinke 2022, Thm. 2 and 6, with the profile in the place of a second Renyi divergence]:
 
-    K_A(t) <= log m + K(t) + t ``order_cost``(delta(a))     where a is small enough (``passes``).
+    K_A(t) <= log m + K(t) + t ``order_cost``(delta(a))     where a is small enough (``passes``),
+
+and less for a Poisson number of runs (``Runs.log_moment``; docs/tuning.md, theorem 5).
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ TUNING_THEOREM = (
     "Koskela, Redberg, Wang 2024, Privacy profiles for private selection (arXiv 2402.06701), with a smaller ratio and "
     "the comonotone bound (docs/tuning.md); Papernot, Steinke 2022, Thm. 2 and 6, for Renyi divergences"
 )
-MOMENT_ORDERS = np.geomspace(1e-2, 4e3, 129)
+MOMENT_ORDERS = np.geomspace(1e-2, 4e3, 257)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,7 @@ class TunedLaw(MomentBound):
             at = np.searchsorted(passes, least, "right")
             cost = np.minimum(costs[np.maximum(at - 1, 0)], self.runs.order_cost(self._between(least)))
             moment = np.max([moment_upper(composition, t) for composition in self.inner], axis=0)
-            total = up(moment + t * cost + up(math.log(self.runs.mean_upper), 4), 16)
-            if self.runs.none > 0:  # no winner at all: the same in both
-                total = up(np.logaddexp(total, math.log(self.runs.none)) + 1e-15, 8)
+            total = self.runs.log_moment(t, moment, cost)
             bounded = up(t * self.supremum, 2)
         # the least knot is always allowed: there a = 1
         return np.minimum(np.where((at > 0) & ~np.isnan(total), total, np.inf), bounded)

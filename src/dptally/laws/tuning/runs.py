@@ -15,6 +15,9 @@ beats the winner, the density of the winner is f'(1 - u) times that of a run, an
 
 and f'(1 - u_P)^{1+t} f'(1 - u_Q)^{-t} at most m (1 + k d)^{t (eta+1)} where a <= (1 + 1/t)(1 + k d), or m e^{t mu d}
 where a <= 1 + 1/t                                                                               (``order_cost``).
+
+That bounds log E e^{tL} of the winner by that of a run, K(t):  log m + K(t) + t cost,  or, for Poisson numbers, the
+smaller one of log(1 + mu e^{t cost} (e^{K(t)} - 1)) and mu (e^{K(t)} - 1)                      (``log_moment``).
 """
 
 from __future__ import annotations
@@ -69,6 +72,10 @@ class Runs(ABC):
     @abstractmethod
     def order_cost(self, delta: Floats) -> Floats:
         """The logarithm of the second bound, without m and for t = 1, rounded up."""
+
+    @abstractmethod
+    def log_moment(self, t: Floats, moment: Floats, cost: Floats) -> Floats:
+        """The last bound above, rounded up, where a run has at most ``moment`` >= 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,9 @@ class NegativeBinomialRuns(Runs):
     def order_cost(self, delta: Floats) -> Floats:
         return up((self.shape + 1.0) * np.log1p(self._odds * delta), 8)
 
+    def log_moment(self, t: Floats, moment: Floats, cost: Floats) -> Floats:
+        return up(moment + t * cost + up(math.log(self.mean_upper), 4), 16)
+
 
 @dataclass(frozen=True, slots=True)
 class PoissonRuns(Runs):
@@ -165,6 +175,13 @@ class PoissonRuns(Runs):
 
     def order_cost(self, delta: Floats) -> Floats:
         return up(self.mean * delta, 4)
+
+    def log_moment(self, t: Floats, moment: Floats, cost: Floats) -> Floats:
+        """The sum of logarithms is good to its largest terms; of it log(1 + e^x) grows by no more than that."""
+        terms = np.array([np.full_like(t, math.log(self.mean)), t * cost, moment, np.log(-np.expm1(-moment))])
+        total = terms.sum(axis=0)
+        total = np.where(np.isfinite(total), total + 8 * EPS * np.abs(terms).sum(axis=0), total)
+        return np.asarray(up(np.minimum(np.logaddexp(0.0, total), self.mean * np.expm1(moment)), 8))
 
 
 def _mean(odds: float, length: float, shape: float) -> float:
