@@ -85,7 +85,7 @@ _MODULES = (
     "tables",
 )
 
-__all__ = ["__version__", *_HOME, *_MODULES]
+__all__ = ["__version__", *_HOME, *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]  # they read __init__.pyi
 
 
 def __getattr__(name: str) -> Any:

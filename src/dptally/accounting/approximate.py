@@ -194,7 +194,7 @@ class Cuts:
                 break
             closer = np.linspace(grid[i - 1], grid[i], 17)[1:-1]
             self.scans[law] = np.insert(grid, i, closer), np.insert(upper, i, law.log_profile(closer)[1])
-        return float(grid[i])
+        return float(grid[i])  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def _scan(law: Law) -> tuple[Floats, Floats]:

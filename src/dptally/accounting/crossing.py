@@ -162,7 +162,7 @@ class Valley:
             known = [end.x for end in (self.left, self.right) if end is not None]
             if not low < x < high or any(abs(x - end) <= 3 * near for end in known):
                 break
-        self.close_in(x if low < x < high else here.x)
+        self.close_in(x if low < x < high else here.x)  # pyright: ignore[reportPossiblyUnboundVariable]
         for _ in range(_SECOND_LOOKS):
             width = self.after - self.before
             if not _WIDE * self.unit < width < math.inf:

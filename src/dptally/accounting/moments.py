@@ -56,7 +56,7 @@ def checked(plan: Asked) -> tuple[Composition, ...]:
         return plan
     stated = getattr(plan, "directions", None)
     if callable(stated):
-        directions = Checked(stated())
+        directions = Checked(stated())  # pyright: ignore[reportArgumentType]  # checked below
     elif isinstance(plan, Sequence):
         directions = Checked(plan)
     else:

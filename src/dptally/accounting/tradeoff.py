@@ -139,7 +139,7 @@ def _orientations(directions: tuple[Composition, ...]) -> list[tuple[Composition
         return [(directions[0], directions[0])]
     if len(directions) > 2:
         raise InvalidType("directions", "one or two compositions", len(directions))
-    first, second = directions
+    first, second = directions  # pyright: ignore[reportAssignmentType]  # never empty
     return [(first, second), (second, first)]
 
 
@@ -316,8 +316,8 @@ class _Side:
                 cost = self._cost(grid, model)
             j = int(np.argmin(cost)) if np.isfinite(cost).any() else grid.size - 1
             low, high = float(grid[max(j - 1, 0)]), float(grid[min(j + 1, grid.size - 1)])
-        epsilon = float(grid[j])
-        return (epsilon, float(model[j])) if epsilon not in self.log_delta else (self._cut(), None)
+        epsilon = float(grid[j])  # pyright: ignore[reportPossiblyUnboundVariable]
+        return (epsilon, float(model[j])) if epsilon not in self.log_delta else (self._cut(), None)  # pyright: ignore[reportPossiblyUnboundVariable]
 
     def _cut(self) -> float:
         """The golden cut of the longer side of the best point: progress whatever the profile looks like."""
@@ -333,7 +333,7 @@ def _parabola(x: Floats, y: Floats, at: Floats) -> Floats:
         slope = (y[1] - y[0]) / (x[1] - x[0])
         out = out + slope * (at - x[0])
     if x.size > 2:
-        bend = ((y[2] - y[1]) / (x[2] - x[1]) - slope) / (x[2] - x[0])
+        bend = ((y[2] - y[1]) / (x[2] - x[1]) - slope) / (x[2] - x[0])  # pyright: ignore[reportPossiblyUnboundVariable]
         out = out + bend * (at - x[0]) * (at - x[1])
     return out
 

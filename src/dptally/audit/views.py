@@ -79,7 +79,7 @@ def _outcome_views(fit0: Outputs, fit1: Outputs) -> list[View]:
 
 def _mixing_weights(columns: int) -> Floats:
     """Weights that give different rows different sums, but for accidents that cost power only."""
-    return np.asarray(np.sqrt(np.arange(2, 2 + columns)) + np.pi * np.arange(columns))
+    return np.asarray(np.sqrt(np.arange(2, 2 + columns)) + np.pi * np.arange(columns), dtype=np.float64)
 
 
 def _bin_views(fit0: Outputs, fit1: Outputs) -> list[View]:

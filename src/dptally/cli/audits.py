@@ -93,7 +93,7 @@ def _own(only: str) -> list[tuple[str, Any]]:
 
 def _plain(name: str, result: Any) -> dict[str, object]:
     kept = ("verdict", "quantity", "delta", "lower", "claimed", "confidence", "samples", "event")
-    return {"target": name, "claim": repr(result.claim)} | {key: getattr(result, key) for key in kept}
+    return {"target": name, "claim": repr(result.claim), **{key: getattr(result, key) for key in kept}}
 
 
 def _data(name: str, text: str) -> Any:

@@ -65,7 +65,7 @@ def check(
     with working("judging"):
         verdicts = check_all(claim, epsilon, delta)
     if proof is not None:
-        if len(verdicts) > 1:
+        if len(verdicts) != 1:
             raise InvalidArgument("proof", "of one claim", f"{len(verdicts)} claims")
         verdicts[0].save_proof(proof)
     with working("writing"):
@@ -78,7 +78,7 @@ def _refuted(verdicts: tuple[Verdict, ...]) -> bool:
 
 
 def _shown(verdicts: tuple[Verdict, ...], brief: bool, samplers: bool, output: Path | None, as_json: bool) -> None:
-    if len(verdicts) > 1:
+    if len(verdicts) != 1:
         if output is not None:
             raise InvalidArgument("output", "for one claim", f"{len(verdicts)} claims")
         emit(_several(verdicts)) if as_json else _table(verdicts)

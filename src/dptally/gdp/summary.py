@@ -123,7 +123,7 @@ def _regret(view: View, mu: float, end: float) -> tuple[Interval, float]:
         fresh = 0.5 * (x[split] + x[split + 1])
         fresh_low, fresh_high = view.log_delta(fresh)
         x, low, high = np.append(x, fresh), np.append(low, fresh_low), np.append(high, fresh_high)
-    return Interval(best, max(best, limit, 1e-12)), float(x[int(np.argmax(gap))])
+    return Interval(best, max(best, limit, 1e-12)), float(x[int(np.argmax(gap))])  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def _most(x: Floats, low: Floats, high: Floats, gauss: Floats) -> Floats:

@@ -75,7 +75,7 @@ class DptallyAccountant:
     def get_privacy_spent(self, delta: float | None = None) -> Any:
         """Flower's PrivacySpent at ``delta``, or at the configured one."""
         try:
-            from flwr.supercore.privacy_accounting import PrivacySpent
+            from flwr.supercore.privacy_accounting import PrivacySpent  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise MissingExtra("flwr") from None
         at = self._config.target_delta if delta is None else delta

@@ -13,7 +13,7 @@ __all__ = ["DptallyAccountantConfig"]
 
 try:
     from dp_accounting.pld import PLDAccountant
-    from jax_privacy.accounting.accountants import PldAccountantConfig
+    from jax_privacy.accounting.accountants import PldAccountantConfig  # pyright: ignore[reportMissingImports]
 except ImportError:
     raise MissingExtra("jax-privacy") from None
 

@@ -24,7 +24,7 @@ __all__ = ["NAME", "DptallyAccountant", "register"]
 NAME = "dptally"  #: what to write for ``accountant=``
 
 try:
-    from opacus.accountants import IAccountant, register_accountant
+    from opacus.accountants import IAccountant, register_accountant  # pyright: ignore[reportMissingImports]
 except ImportError:
     raise MissingExtra("opacus") from None
 
@@ -114,7 +114,7 @@ def _refuse_other_samplers(frame: FrameType | None) -> None:
 
 def register(force: bool = False) -> None:
     """Make "dptally" known to opacus; done on import. Registering twice changes nothing."""
-    from opacus.accountants import registry
+    from opacus.accountants import registry  # pyright: ignore[reportMissingImports]
 
     known = getattr(registry, "_ACCOUNTANTS", {}).get(NAME)
     if known is DptallyAccountant and not force:

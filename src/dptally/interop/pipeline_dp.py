@@ -13,7 +13,7 @@ from dptally.mechanisms import Mechanism
 __all__ = ["DptallyBudgetAccountant"]
 
 try:
-    from pipeline_dp.budget_accounting import (
+    from pipeline_dp.budget_accounting import (  # pyright: ignore[reportMissingImports]
         BudgetAccountant,
         MechanismSpec,
         MechanismSpecInternal,

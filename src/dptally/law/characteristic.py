@@ -47,12 +47,15 @@ class Transformable(Protocol):
 
     def moment_table(self, theta: Floats) -> MomentTable:
         """K at real tilts with error bounds; +inf where it is infinite or too expensive to evaluate."""
+        ...
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
         """phi for |u| <= reach to exp(log_tolerance); None where that cannot be had."""
+        ...
 
     def log_decay(self, theta: float, start: Floats) -> Floats:
         """For each start, an upper bound of log |phi(u)| over every u >= start."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class Band(Transformable, Protocol):
 
     def log_mass_below(self, theta: float, loss: float) -> float:
         """log of a bound of the integral of e^{theta L} over the band's losses less than ``loss``."""
+        ...
 
 
 class Characteristic(ABC):
@@ -213,7 +217,7 @@ class NodeCharacteristic(Characteristic):
             sums += np.add.reduceat(weighted, ends, axis=1).sum(axis=1)[None, :]
         else:
             sums += (large @ self.weights)[:, None] + weighted.sum(axis=1)[None, :]
-        depth = _LUMP + len(ends) if long else self.size
+        depth = _LUMP + len(ends) if long else self.size  # pyright: ignore[reportPossiblyUnboundVariable]
         u = step * np.arange(number)
         error = np.asarray(self.defect + self.slope_error(depth) * u, dtype=np.float64)
         return sums.ravel()[:number], error

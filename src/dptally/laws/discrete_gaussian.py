@@ -61,10 +61,10 @@ class DiscreteGaussianLaw(Law):
             # the losses lie on a lattice of step s / sigma^2: a shift of t by a period turns each term by
             # the same angle
             period = 2 * math.pi * self.sigma**2 / self.shift
-            turns = np.round(t.imag / period)
+            turns = np.round(t.imag / period)  # pyright: ignore[reportAttributeAccessIssue]
             t = t - 1j * period * turns
         y = t * self.shift
-        whole = np.round(y.real)
+        whole = np.round(y.real)  # pyright: ignore[reportAttributeAccessIssue]
         rest = y - whole
         twice = 2.0 * self.sigma**2
         if self.sigma < _DIRECT:

@@ -68,7 +68,7 @@ class DiscreteLaplaceLaw(Law):
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = np.asarray(t)
-        t = np.where(t.real < -0.5, -1.0 - t, t)  # both directions have one law: K(t) = K(-1 - t)
+        t = np.where(t.real < -0.5, -1.0 - t, t)  # both directions have one law: K(t) = K(-1 - t)  # pyright: ignore[reportAttributeAccessIssue]
         s, r = float(self.shift), math.exp(-self.step)
         a, c = t * self.step, -(1.0 + t) * self.step
         small = s * np.abs(c) < 1  # |a| <= |c|

@@ -105,7 +105,7 @@ class LaplaceLaw(Law):
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = np.asarray(t)
-        t = np.where(t.real < -0.5, -1.0 - t, t)  # both directions have one law: K(t) = K(-1 - t)
+        t = np.where(t.real < -0.5, -1.0 - t, t)  # both directions have one law: K(t) = K(-1 - t)  # pyright: ignore[reportAttributeAccessIssue]
         a, c = t * self.reach, -(1.0 + t) * self.reach
         small = (np.abs(a) < 1) & (np.abs(c) < 1)
         large = ~small & ((a.real > 2) | (a.real < -0.5))

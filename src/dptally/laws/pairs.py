@@ -62,6 +62,7 @@ class Pair(Protocol):
     @property
     def size(self) -> int:
         """About how many outcomes there are."""
+        ...
 
     def turned(self) -> Pair | None:
         """The pair with P and Q exchanged; None where it is not declared."""

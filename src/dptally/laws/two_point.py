@@ -47,7 +47,7 @@ class TwoPointLaw(Law):
     loss_lower: float
     mass: float
     zero: float = 0.0
-    infinity_mass: float = 0.0
+    infinity_mass: float = 0.0  # pyright: ignore[reportIncompatibleMethodOverride]  # a field is read like a property
     pair: Pair | None = field(default=None, repr=False)
     has_characteristic: ClassVar[bool] = True
     theorem: ClassVar[str] = "Kairouz, Oh, Viswanath 2015, Thm. 3.1 and 3.3; Dong, Roth, Su 2022, Prop. 2.5"
@@ -93,7 +93,7 @@ class TwoPointLaw(Law):
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = np.asarray(t)
-        t = np.where(t.real < -0.5, -1.0 - t, t)
+        t = np.where(t.real < -0.5, -1.0 - t, t)  # pyright: ignore[reportAttributeAccessIssue]
         finite = 1.0 - self.infinity_mass
         if finite == 0:
             return np.full_like(t, -np.inf)

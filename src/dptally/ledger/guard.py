@@ -29,13 +29,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dptally.errors import LedgerUnavailable
 
-try:
+if TYPE_CHECKING:
     import fcntl
-except ImportError:  # pragma: no cover  (Windows: its locks belong to a handle, and a file in use stays)
-    fcntl = None  # type: ignore[assignment]
+else:
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover  (Windows: its locks belong to a handle, and a file in use stays)
+        fcntl = None
 
 __all__ = ["Guard", "guard_of", "identity_of"]
 

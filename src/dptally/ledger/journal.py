@@ -324,7 +324,7 @@ _SETTLED_OF_SQLITE = (
 
 
 def _many(
-    connection: sa.Connection, question: sa.Select[Any], text: str, dataset: str, values: Sequence[Any]
+    connection: sa.Connection, question: sa.Executable, text: str, dataset: str, values: Sequence[Any]
 ) -> Iterable[Any]:
     if connection.dialect.name == "sqlite":
         return connection.exec_driver_sql(text, {"dataset": dataset, "many": canonical(list(values))})

@@ -28,12 +28,15 @@ class Bank(Protocol):
 
     def _keep(self, entry: Entry, value: Any) -> Any:
         """The value as JSON, if it may be released on this debit and can be kept."""
+        ...
 
     def _settle(self, endings: Sequence[Ending]) -> None:
         """Settle open spends of this process, or raise NotReleasable."""
+        ...
 
     def _settle_once(self, entry: Entry, state: State, value: Any) -> tuple[State, Any]:
         """Settle a reservation unless it is settled; how it ended, by us or by another."""
+        ...
 
 
 _Life = list[None]  # what all copies of one receipt share: one element while its body may be entered

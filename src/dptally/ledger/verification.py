@@ -145,7 +145,7 @@ class _Chain:
         whose, _, dataset, of, number = found.groups()
         if int(number) != self.length or dataset != self.dataset or whose != by or key is not None:
             return False
-        if int(of) != settles or self.unsettled.get(settles) != whose:
+        if settles is None or int(of) != settles or self.unsettled.get(settles) != whose:
             return False
         del self.unsettled[settles]
         return True

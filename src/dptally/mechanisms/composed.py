@@ -39,7 +39,7 @@ class Composed(Mechanism):
     Gaussian when the law is formed (see :class:`dptally.law.Composition`).
     """
 
-    parts: tuple[tuple[Mechanism, int], ...]
+    parts: tuple[tuple[Mechanism, int], ...]  # pyright: ignore[reportIncompatibleMethodOverride]  # a field is read like a property
     json_name: ClassVar[str] = "composed"
 
     def __post_init__(self) -> None:

@@ -152,7 +152,7 @@ class PoissonSampled(Mechanism):
                     "only; sample what it stands for (Gaussian, Laplace, ...), or state it first as "
                     "ApproxDP(epsilon, delta) or GaussianDP(mu)"
                 )
-            if len(composition.parts) > 1 or composition.parts[0][1] > 1:
+            if len(composition.parts) != 1 or composition.parts[0][1] > 1:
                 raise Unanswerable(
                     f"several mechanisms on the same sample are not supported: {self.mechanism!r} has no "
                     "single loss in closed form; sample each part by itself, or state the whole as one "

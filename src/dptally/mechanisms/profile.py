@@ -85,7 +85,7 @@ class Profile(Mechanism):
         return (table if self.delta_of_epsilon is None else ProfileLaw(table, self.delta_of_epsilon),)
 
 
-def _tabulated(function: object) -> Points:
+def _tabulated(function: Callable[[float], float]) -> Points:
     if not callable(function):
         raise InvalidType("delta_of_epsilon", "a function of epsilon (or use Profile.from_points)", function)
     end = 1.0

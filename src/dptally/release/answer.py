@@ -76,7 +76,7 @@ def _exact(value: Any, missing: Fraction) -> Fraction:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, (np.integer, np.floating)):
-        value = value.item() if not isinstance(value, np.longdouble) else float(value)
+        value = value.item() if not isinstance(value, np.longdouble) else float(value)  # pyright: ignore[reportArgumentType]
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, Fraction)):
         raise InvalidType("value", "one real number", type(value).__name__)
     return Fraction(value) if isinstance(value, (int, Fraction)) or math.isfinite(value) else missing

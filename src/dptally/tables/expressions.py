@@ -123,7 +123,7 @@ class _Checker:
     def refuse(self, node: Any, reason: str) -> NoReturn:
         raise RefusedExpression(self.argument, self.text, 0 if node is None else place_of(node), reason)
 
-    def typed(self, node: exp.Expression) -> Typed:
+    def typed(self, node: exp.Expression) -> Typed:  # pyright: ignore[reportPrivateImportUsage]
         name = type(node).__name__
         handler: Callable[[Any], Typed] | None = getattr(self, f"_{name.lower()}", None) if name in _LIST else None
         if handler is None:
@@ -340,10 +340,10 @@ class _Checker:
         for one, other, swap in ((a, b, False), (b, a, True)):
             if one.kind is Kind.TEXT and one.column is not None and other.kind.numeric and self.dialect.try_real:
                 pair = self.real(one, node).sql, self.real(other, node).sql
-                return pair[::-1] if swap else pair
+                return (pair[1], pair[0]) if swap else pair
             if isinstance(other.value, str) and one.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.INSTANT):
                 pair = one.sql, self._moment(other.value, one.kind, node)
-                return pair[::-1] if swap else pair
+                return (pair[1], pair[0]) if swap else pair
         return self.refuse(node, f"{a.kind.value} and {b.kind.value} cannot be compared")
 
     def _moment(self, text: str, kind: Kind, node: Any) -> str:

@@ -187,7 +187,7 @@ def _rows(columns: Sequence[Column], keys: object) -> list[tuple[object, ...]]:
     return [tuple(row) for row in listed]  # type: ignore[arg-type]
 
 
-def _listed(values: object) -> Sequence[object]:
+def _listed(values: Any) -> Sequence[object]:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise InvalidType("keys", "a list of groups", values)
     return [value.item() if hasattr(value, "item") and not hasattr(value, "__len__") else value for value in values]

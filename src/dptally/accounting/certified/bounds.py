@@ -38,12 +38,15 @@ class BoundedProfile(Protocol):
     @property
     def saddle(self) -> float:
         """Where a search for eps starts."""
+        ...
 
     def estimate(self, epsilon: float) -> float:
         """log delta(eps), not a bound."""
+        ...
 
     def log_delta(self, epsilon: float) -> LogBounds:
         """Bounds of log delta(eps) and the slope there."""
+        ...
 
 
 class Ends(NamedTuple):

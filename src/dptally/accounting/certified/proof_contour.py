@@ -177,7 +177,7 @@ def _choose(composition: Composition, epsilon: float, digits: int) -> Choice:
     cut, step = 1 / math.sqrt(spread), 1.15
     base = float(np.asarray(composition.log_moment(np.array([theta])))[0])
     while cut * period < 2 * math.pi * _MOST_NODES:
-        fall = float(np.asarray(composition.log_moment(np.array([complex(theta, cut)]))).real[0]) - base
+        fall = float(np.asarray(composition.log_moment(np.array([complex(theta, cut)]))).real[0]) - base  # pyright: ignore[reportAttributeAccessIssue]
         if fall - math.log(cut) < log_tolerance - 4:
             return theta, period, math.ceil(cut * period / (2 * math.pi)), log_tolerance, tables
         cut *= step

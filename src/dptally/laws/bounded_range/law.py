@@ -121,7 +121,7 @@ class BoundedRangeLaw(Law):
             ends = [np.log(missing + np.exp(negative + end)) for end in (lower, upper)]
         low, high = (np.where(flat < 0, end, log) for end, log in zip(ends, (lower, upper), strict=True))
         low, high = low - 8 * EPS * (flat < 0), high + 8 * EPS * (flat < 0)
-        low, high = widened(low, high, 8)
+        low, high = widened(low, high, 8)  # pyright: ignore[reportArgumentType]
         return low.reshape(epsilon.shape), high.reshape(epsilon.shape)
 
     def _log_profile_once(self, epsilon: Floats) -> tuple[Floats, Floats]:
@@ -179,7 +179,7 @@ class BoundedRangeLaw(Law):
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = np.asarray(t)
-        t = np.where(t.real < -0.5, -1.0 - t, t)  # both directions have one law: K(t) = K(-1 - t)
+        t = np.where(t.real < -0.5, -1.0 - t, t)  # both directions have one law: K(t) = K(-1 - t)  # pyright: ignore[reportAttributeAccessIssue]
         return self._log_moment_once(t) if self.is_once else _table(self.uses).log_moment(t)
 
     def _log_moment_once(self, t: Numbers) -> Numbers:

@@ -149,7 +149,7 @@ class LossNodes:
 
     def _excess(self, u: Numbers) -> Numbers:
         """sum of mass * (e^u - 1 - u); through the logarithm where e^u would overflow."""
-        high = u.real > 500.0
+        high = u.real > 500.0  # pyright: ignore[reportAttributeAccessIssue]
         total: Numbers = expm1_minus(np.where(high, 0.0, u)) @ np.exp(self.log_mass)
         if high.any():
             total = total + np.where(high, np.exp(np.where(high, u + self.log_mass, 0.0)), 0.0).sum(axis=1)
@@ -171,7 +171,7 @@ def moment_by_nodes(nodes: Callable[[Floats, float], LossNodes], t: Numbers) -> 
     t = np.asarray(t)
     flat = np.atleast_1d(t).ravel()
     out = np.empty(flat.shape, dtype=np.result_type(flat.dtype, np.float64))
-    real = flat.real
+    real = flat.real  # pyright: ignore[reportAttributeAccessIssue]
     group = real if np.iscomplexobj(flat) else np.sign(real) * np.frexp(np.maximum(np.abs(real), 0.5))[1]
     for label in np.unique(group):
         rows = group == label

@@ -64,7 +64,7 @@ def significant_points(
     starts, ends = np.append(0, cuts + 1), np.append(cuts, kept.size - 1)
     _affordable(float((kept[ends] - kept[starts] + 2 * spacing).sum()) / step)
     runs = [
-        np.arange((kept[i] - spacing) // step, (kept[j] + spacing) // step + 2)
+        np.arange((kept[i] - spacing) // step, (kept[j] + spacing) // step + 2)  # pyright: ignore[reportCallIssue, reportArgumentType]
         for i, j in zip(starts, ends, strict=True)
     ]
     return step * (runs[0] if len(runs) == 1 else np.unique(np.concatenate(runs)))

@@ -100,7 +100,7 @@ def _outputs(law: SampledDiscreteGaussianLaw, theta: float, log_tolerance: float
     d = most + 1.0 - mode
     above = _log_series(d * (d - 2) / 2, d - 1, sigma) if d > 2 else math.inf
     if capped <= last:
-        above = min(above, lift + _log_series((most + 1.0) ** 2 / 2, most + 0.5, sigma))
+        above = min(above, lift + _log_series((most + 1.0) ** 2 / 2, most + 0.5, sigma))  # pyright: ignore[reportPossiblyUnboundVariable]
     below = math.log(2.0) + _log_series((1.0 - least - s) ** 2 / 2, -least - s, sigma)
     missed = math.exp(min(above, 0.0)) + math.exp(min(below, 0.0))
     return nodes, missed * (1 + 1e-9) + SMALLEST

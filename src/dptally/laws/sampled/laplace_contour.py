@@ -67,18 +67,22 @@ class SampledLaplace(Protocol):
     @property
     def noise_reach(self) -> float:
         """r."""
+        ...
 
     @property
     def powers(self) -> Powers: ...
 
     def losses(self, rule: Rule) -> LossNodes:
         """The losses at the nodes of a rule, under P; the atoms are the last of each branch, and the first of all."""
+        ...
 
     def atom_rows(self, number: int) -> tuple[int, int]:
         """Which of so many losses are the two atoms."""
+        ...
 
     def log_ends(self, theta: float) -> tuple[float, ...]:
         """log of the tilted density of the loss at the ends of each branch."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

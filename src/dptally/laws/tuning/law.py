@@ -189,11 +189,11 @@ def _tabulated(law: Law, t: Floats) -> tuple[Floats, Floats]:
     for one in np.unique(group):
         rows = group == one
         table = law.moment_table(t[rows])
-        moment[rows], error[rows] = table.moment, table.error
+        moment[rows], error[rows] = table.moment, table.error  # pyright: ignore[reportIndexIssue]
         if not np.isfinite(table.moment[-1]):  # so is K beyond
-            moment[group > one], error[group > one] = np.inf, 0.0
+            moment[group > one], error[group > one] = np.inf, 0.0  # pyright: ignore[reportIndexIssue]
             break
-    return moment, error
+    return moment, error  # pyright: ignore[reportReturnType]
 
 
 def _largest(inner: tuple[Composition, ...]) -> float:

@@ -74,7 +74,7 @@ class MatrixMechanism(Mechanism):
                 raise InvalidType(
                     "strategy", "a matrix or a strategy such as Toeplitz(coefficients, steps)", self.strategy
                 )
-            object.__setattr__(self, "strategy", DenseMatrix(entries("strategy", self.strategy, 2)))
+            object.__setattr__(self, "strategy", DenseMatrix(entries("strategy", self.strategy, 2)))  # pyright: ignore[reportArgumentType]  # which reads arrays
         object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
         object.__setattr__(self, "participation", checked_participation(self.participation))
         norm = self._norm()

@@ -72,7 +72,7 @@ def _bounded(
     if bound_only or law.attained_once or law.optimistic() is not law:  # selection: no pair is attained step by step
         raise refused(sampler, step, adjacency, f"{_KNOWN}, and not for selection")
     bounded = math.isfinite(law.supremum) and math.isfinite(law.infimum) and law.supremum <= _STEEPEST
-    if not bounded or law.infinity_mass or reverse.infinity_mass or len(blocks) > 1 or blocks[0][1] > 1:
+    if not bounded or law.infinity_mass or reverse.infinity_mass or len(blocks) != 1 or blocks[0][1] > 1:
         raise refused(sampler, step, adjacency, _KNOWN)
     if blocks[0][0] == 1:
         return laws

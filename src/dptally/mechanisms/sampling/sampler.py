@@ -42,7 +42,7 @@ class Step:
                     f"only; sample "
                     "what it stands for (Gaussian, Laplace, ...), or state it as ApproxDP or GaussianDP"
                 )
-            if len(composition.parts) > 1 or composition.parts[0][1] > 1:
+            if len(composition.parts) != 1 or composition.parts[0][1] > 1:
                 raise Unanswerable(
                     f"one batch used by several mechanisms is not answered: {self.mechanism!r} has no single "
                     f"loss; sample "

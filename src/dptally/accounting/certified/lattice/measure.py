@@ -321,7 +321,7 @@ def lower_spread(table: Table, *, trimmed: bool = False) -> Spread | None:
     x = step * np.arange(cells + 1)
     with np.errstate(divide="ignore"):
         logs = np.log(profile_at_nodes(masses, step, tilt)) - tilt * x
-    excess = max(_log_total(masses, step, tilt) - log_limit, float(logs[0]) - log_room, view.excess(logs))
+    excess = max(_log_total(masses, step, tilt) - log_limit, float(logs[0]) - log_room, view.excess(logs))  # pyright: ignore[reportArgumentType]
     if not excess < 1.0:
         return None
     sizes = np.abs(view.base[view.base > -math.inf])

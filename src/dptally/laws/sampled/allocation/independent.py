@@ -62,7 +62,7 @@ class IndependentEpochs(ProfileLaw, Generic[Epoch]):
         for law, count in self.parts:
             one, doubt = law.log_moment_and_error(t)
             value, error = value + count * one, error + count * (doubt + 4 * EPS * np.abs(one))
-        return value, error
+        return value, error  # pyright: ignore[reportReturnType]
 
     def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
         """H_l for l >= 0; below, H_l - 1 + e^l = e^l times the profile of the other direction at -l."""

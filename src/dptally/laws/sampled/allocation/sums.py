@@ -40,14 +40,17 @@ class Summand(Hashable, Protocol):
 
     def tilts(self) -> Floats:
         """Tilts c > 0 at which K is tabulated, increasing."""
+        ...
 
     def log_moment(self, tilt: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """(K, bound of its absolute error, K', K'')."""
+        ...
 
     def characteristic(self, tilt: float, reach: float, log_tolerance: float) -> Characteristic | None: ...
 
     def log_decay(self, tilt: float, start: Floats) -> Floats:
         """For each start, an upper bound of log |phi(u)| over every u >= start."""
+        ...
 
 
 Parts = tuple[tuple[Summand, int], ...]
