@@ -18,6 +18,7 @@ import pytest
 from cli_running import here
 
 from dptally.cli.program import COMMANDS, cli
+from dptally.cli.suggestions import ELSEWHERE
 
 PLAN = "10 * gaussian(sigma=10)"
 DPSGD = ("dpsgd", "--noise-multiplier", "1", "--sample-rate", "0.01", "--steps", "100", "--delta", "1e-5")
@@ -73,6 +74,19 @@ def test_a_misspelt_command_is_guessed(capsys: pytest.CaptureFixture[str]) -> No
     assert "did you mean epsilon?" in here(capsys, "epsilno").err
     assert "did you mean status?" in here(capsys, "ledger", "statsu").err
     assert "see dptally ledger --help" in here(capsys, "ledger", "zzzzz").err
+
+
+@pytest.mark.parametrize("word", ELSEWHERE)
+def test_words_that_people_try_lead_to_a_command_that_is_there(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = here(capsys, word)
+    assert wrong.code == 2
+    advice = wrong.err.split("write: ")[1].split()
+    told = here(capsys, advice[1], "--help").out
+    assert all(option in told for option in advice if option.startswith("--"))
+
+
+def test_an_option_like_no_other_leads_to_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "see dptally calibrate --help" in here(capsys, "calibrate", "gaussian(SIGMA)", "--sample-rate", "0.1").err
 
 
 BRIEF = {
