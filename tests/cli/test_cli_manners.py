@@ -17,8 +17,10 @@ import click
 import pytest
 from cli_running import here
 
+import dptally as dp
 from dptally.cli.program import COMMANDS, cli
 from dptally.cli.suggestions import ELSEWHERE
+from dptally.numerics.shown import shown_up
 
 PLAN = "10 * gaussian(sigma=10)"
 DPSGD = ("dpsgd", "--noise-multiplier", "1", "--sample-rate", "0.01", "--steps", "100", "--delta", "1e-5")
@@ -148,6 +150,18 @@ def test_tables_are_as_wide_as_columns_says(
         table = [line for line in text.splitlines() if re.search(r"─{5}", line)]
         assert table
         assert max(map(len, table)) <= width
+
+
+def test_a_table_that_would_break_words_is_a_list(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    text = here(capsys, "epsilon", "gaussian(1)", "--delta", "1e-5", "--compare").out.split("every framework\n")[1]
+    lines = text.splitlines()
+    assert "certified numerical" in lines
+    assert f"  epsilon: {shown_up(dp.Gaussian(1.0).epsilon(1e-5), 8)}" in lines
+    assert max(map(len, lines)) <= 40
+    assert "─" not in text
 
 
 def test_help_fits_a_narrow_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
