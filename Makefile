@@ -125,3 +125,15 @@ $(VENV)-docs/.ready: requirements-docs.txt
 	$(PYTHON) -m venv $(VENV)-docs
 	$(VENV)-docs/bin/pip install --quiet -r requirements-docs.txt
 	touch $@
+
+# source package and wheel in dist/, and the wheel's first answers in an environment that has nothing else
+.PHONY: package
+package:
+	rm -rf dist build/empty
+	$(PYTHON) -m venv build/builder
+	build/builder/bin/pip install --quiet build
+	build/builder/bin/python -m build --outdir dist . > build/package.log
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/pip install --quiet dist/dptally-*.whl
+	cd build/empty && bin/dptally epsilon "1000 * poisson(gaussian(1.0), 0.01)" --delta 1e-5 --brief
+	cd build/empty && bin/dptally check "epsilon 1.83 at delta 1e-5: DP-SGD noise 1, rate 0.01, 1000 steps" --brief

@@ -115,6 +115,12 @@ class IntervalArray:
     def __iter__(self) -> Iterator[Interval]:
         return (self[i] for i in range(len(self)))
 
+    def _repr_html_(self) -> str:
+        return str(later("intervals_html")(self))
+
+    def _repr_markdown_(self) -> str:
+        return str(later("intervals_markdown")(self))
+
 
 def outwards(value: float, ulps: int) -> float:
     """``value`` moved by that many units in the last place (up if positive, down if negative)."""

@@ -22,6 +22,8 @@ LATER = {
     "measure": "dptally.gdp.measure",
     "plot": "dptally.report.plot",
     "interval_html": _NOTEBOOK,
+    "intervals_html": _NOTEBOOK,
+    "intervals_markdown": _NOTEBOOK,
     "plan_html": _NOTEBOOK,
     "plan_markdown": _NOTEBOOK,
     "comparison_html": _NOTEBOOK,

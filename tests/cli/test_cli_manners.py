@@ -17,7 +17,10 @@ import click
 import pytest
 from cli_running import here
 
+import dptally as dp
 from dptally.cli.program import COMMANDS, cli
+from dptally.cli.suggestions import ELSEWHERE
+from dptally.numerics.shown import shown_up
 
 PLAN = "10 * gaussian(sigma=10)"
 DPSGD = ("dpsgd", "--noise-multiplier", "1", "--sample-rate", "0.01", "--steps", "100", "--delta", "1e-5")
@@ -73,6 +76,19 @@ def test_a_misspelt_command_is_guessed(capsys: pytest.CaptureFixture[str]) -> No
     assert "did you mean epsilon?" in here(capsys, "epsilno").err
     assert "did you mean status?" in here(capsys, "ledger", "statsu").err
     assert "see dptally ledger --help" in here(capsys, "ledger", "zzzzz").err
+
+
+@pytest.mark.parametrize("word", ELSEWHERE)
+def test_words_that_people_try_lead_to_a_command_that_is_there(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = here(capsys, word)
+    assert wrong.code == 2
+    advice = wrong.err.split("write: ")[1].split()
+    told = here(capsys, advice[1], "--help").out
+    assert all(option in told for option in advice if option.startswith("--"))
+
+
+def test_an_option_like_no_other_leads_to_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "see dptally calibrate --help" in here(capsys, "calibrate", "gaussian(SIGMA)", "--sample-rate", "0.1").err
 
 
 BRIEF = {
@@ -134,6 +150,18 @@ def test_tables_are_as_wide_as_columns_says(
         table = [line for line in text.splitlines() if re.search(r"─{5}", line)]
         assert table
         assert max(map(len, table)) <= width
+
+
+def test_a_table_that_would_break_words_is_a_list(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    text = here(capsys, "epsilon", "gaussian(1)", "--delta", "1e-5", "--compare").out.split("every framework\n")[1]
+    lines = text.splitlines()
+    assert "certified numerical" in lines
+    assert f"  epsilon: {shown_up(dp.Gaussian(1.0).epsilon(1e-5), 8)}" in lines
+    assert max(map(len, lines)) <= 40
+    assert "─" not in text
 
 
 def test_help_fits_a_narrow_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,8 @@ SHOWN = {
     "failing": dp.ApproxDP(1.0, 1e-6),
     "interval": dp.Interval(1.0, 1.5, "a <method>"),
     "infinite": dp.Interval(0.0, math.inf),
+    "intervals": GAUSSIAN.epsilon_interval([[1e-5, 1e-6], [0.0, 1e-9]]),
+    "no intervals": GAUSSIAN.epsilon_interval([]),
     "comparison": dp.compare(GAUSSIAN, 1e-5),
     "explanation": GAUSSIAN.explain(1e-5),
     "accountant": account(),
@@ -80,6 +82,16 @@ def test_every_value_has_a_card(name: str) -> None:
     assert "<script" not in html
     assert "style=" not in html
     assert "nan" not in html.lower().replace("maintenance", "")
+
+
+def test_an_array_states_both_ends_of_each_answer_and_how_many_there_are() -> None:
+    boxes = GAUSSIAN.epsilon_interval([10.0**-k for k in range(1, 26)])
+    for text in (boxes._repr_html_(), boxes._repr_markdown_()):
+        assert "25 answers" in text
+        assert "and 5 more" in text
+        assert shown_up(boxes[19].upper, 10) in text
+        assert shown_down(boxes[0].lower, 10) in text
+        assert shown_up(boxes[20].upper, 10) not in text
 
 
 def test_a_plan_states_both_ends_and_its_profile() -> None:

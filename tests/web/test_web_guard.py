@@ -74,7 +74,14 @@ def test_another_site_may_link_but_not_ask() -> None:
 
 def test_a_form_needs_the_token_of_its_page(tmp_path: Path) -> None:
     with client(ledger=ledger_at(tmp_path), token=TOKEN) as page:
-        for address in ("/check", "/ledger/verify", "/ledger/check-head", "/ledger/price", "/ledger/spend"):
+        for address in (
+            "/check",
+            "/ledger/verify",
+            "/ledger/check-head",
+            "/ledger/check-receipt",
+            "/ledger/price",
+            "/ledger/spend",
+        ):
             for data in ({}, {"secret": "guess"}, {"secret": ""}):
                 assert page.post(address, data={**data, "token": TOKEN}).status_code == 403, address
     assert secret_of(client().get("/check").text) != secret_of(client().get("/check").text)

@@ -139,7 +139,7 @@ def test_the_parts_that_follow() -> None:
     needed = float(re.findall(r"noise multiplier of <strong>([\d.]+)", noise.text)[0])
     assert 0.69 < dp.dpsgd(needed, 0.01, 1000).epsilon(1e-5) <= 0.7
     none = client().get("/part/noise", params={"plan": "pure(5)"}).text
-    assert "No width" in none
+    assert "Wider noise does not make this plan meet epsilon 1." in none
     samplers = client().get("/part/samplers", params={"records": "1000", "steps": "100"})
     assert "Batches of 10 of 1000 records, 1 epochs" in samplers.text
     assert "cyclic" in samplers.text
@@ -275,6 +275,25 @@ def test_the_ledger_is_verified_and_heads_are_checked(tmp_path: Path) -> None:
         broken = page.post("/ledger/check-head", data={"secret": secret, "head": json.dumps(forged)})
         assert 'class="error"' in broken.text
         assert page.post("/ledger/check-head", data={"secret": secret, "head": "{}"}).status_code == 400
+
+
+def test_a_proof_that_was_kept_is_checked(tmp_path: Path) -> None:
+    url = ledger_at(tmp_path)
+    with client(ledger=url) as page:
+        secret = secret_of(page.get("/ledger").text)
+        kept = page.get("/ledger/receipt.json?name=ehr-2026&number=4").text
+        with dp.Ledger.open(url) as ledger, ledger.spend("ehr-2026", dp.Gaussian(90.0), by="alice", why="later"):
+            pass
+
+        def said(**changed: object) -> str:
+            text = json.dumps(json.loads(kept) | changed)
+            return page.post("/ledger/check-receipt", data={"secret": secret, "receipt": text}).text
+
+        assert "stands in the ledger as the proof says" in said()  # though the ledger has grown since
+        assert "was changed since" in said(hash="0" * 64)
+        assert "is gone: the ledger has" in said(number=4000, size=5000)
+        assert "is of another ledger" in said(ledger="another")
+        assert page.post("/ledger/check-receipt", data={"secret": secret, "receipt": "{}"}).status_code == 400
 
 
 def test_a_broken_ledger_is_called_broken(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import Any, TypeVar
 
 import click
@@ -29,6 +30,8 @@ __all__ = [
     "title",
     "working",
 ]
+
+_NARROW = 60  # columns, below which a table that would break words becomes a list
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,20 +90,40 @@ def both_ends(name: str, box: Interval, digits: int = 10) -> str:
 
 
 def table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> None:
-    """A table by rich; a column is (title, "left" or "right")."""
+    """A table by rich; a column is (title, "left" or "right"). Where a narrow terminal would break words, a list."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
+    rows = [tuple(row) for row in rows]
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
+        console = Console(highlight=False, markup=False, width=140)
+    names = [name for name, _ in columns]
+    if console.width < _NARROW and _width(names, rows) > console.width:
+        click.echo("\n".join(_listed(names, rows, console.width)))
+        return
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, side in columns:
         made.add_column(name, justify="right" if side == "right" else "left", overflow="fold", no_wrap=side == "right")
     for row in rows:
         made.add_row(*row)
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
-        console = Console(highlight=False, markup=False, width=140)
     console.print(made)
+
+
+def _width(names: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Of a table without broken words."""
+    columns = zip(names, *rows, strict=True)
+    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+    return sum(words) + 3 * (len(words) - 1) + 2  # between columns, and at the edges
+
+
+def _listed(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Each row as its first cell and, below it, the others with their names."""
+    for first, *others in rows:
+        yield from wrap(first, width) or [""]
+        for name, cell in zip(names[1:], others, strict=True):
+            yield from wrap(f"{name}: {cell}" if name else cell, width, initial_indent="  ", subsequent_indent="    ")
 
 
 @contextmanager

@@ -114,8 +114,10 @@ def run(arguments: list[str] | None = None) -> int:
         code = cli.main(arguments, prog_name="dptally", standalone_mode=False, color=color)
     except click.NoSuchOption as error:
         # "-3*gaussian(1)" is no option, and no plan either
-        minus = "; a plan cannot begin with a minus sign" if error.option_name[1:2].isdigit() else ""
-        return _refused(given, error.format_message().rstrip(".") + minus, error.exit_code)
+        hint = "; a plan cannot begin with a minus sign" if error.option_name[1:2].isdigit() else ""
+        if not hint and not error.possibilities and error.ctx is not None:
+            hint = f"; see {error.ctx.command_path} --help"
+        return _refused(given, error.format_message().rstrip(".") + hint, error.exit_code)
     except click.ClickException as error:
         return _refused(given, error.format_message(), error.exit_code)
     except click.Abort:

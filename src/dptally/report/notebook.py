@@ -11,11 +11,14 @@ import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from html import escape
+from itertools import islice
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dptally.answers.assumptions import assumptions
 from dptally.errors import DptallyError
-from dptally.interval import Interval
+from dptally.interval import Interval, IntervalArray
 from dptally.mechanisms import Mechanism
 from dptally.numerics.shown import shown_down, shown_up
 from dptally.report import svg
@@ -36,6 +39,8 @@ __all__ = [
     "explanation_html",
     "explanation_markdown",
     "interval_html",
+    "intervals_html",
+    "intervals_markdown",
     "plan_html",
     "plan_markdown",
     "profile_svg",
@@ -49,6 +54,8 @@ DELTAS = (1e-5, 1e-9, 1e-15)
 _DRAWN = tuple(10.0 ** (-power / 2) for power in range(2, 25))  # 1e-1 to 1e-12
 _PATIENCE = 0.5  # seconds of work, after which a card asks for no more numbers and no picture
 _LONGEST = 300  # characters of a plan or a value
+_MOST = 20  # answers of an array
+_ENDS = ("index", "at least", "at most")
 
 Rows = Sequence[Sequence[str]]
 
@@ -75,6 +82,30 @@ def _ends(box: Interval) -> str:
         f'<rect class="tone-0" x="{left:.1f}" y="3" width="{right - left:.1f}" height="10" fill="{svg.TONES[0]}"/>'
         '<text x="3" y="21">0</text></svg>'
     )
+
+
+def intervals_html(boxes: IntervalArray) -> str:
+    """Both ends of the first answers, one row each."""
+    return _card(_answers(boxes), _table(_ENDS, _rows(boxes)))
+
+
+def intervals_markdown(boxes: IntervalArray) -> str:
+    """The same as a table."""
+    return _markdown(_answers(boxes), _ENDS, _rows(boxes))
+
+
+def _answers(boxes: IntervalArray) -> str:
+    return f"{boxes.lower.size} answer{'s' * (boxes.lower.size != 1)}, each with both ends"
+
+
+def _rows(boxes: IntervalArray) -> Rows:
+    """One row for each of the first answers, by index; a last row says how many more there are."""
+    rows = [
+        (",".join(map(str, index)), shown_down(float(boxes.lower[index]), 10), shown_up(float(boxes.upper[index]), 10))
+        for index in islice(np.ndindex(*boxes.shape), _MOST)
+    ]
+    more = boxes.lower.size - len(rows)
+    return [*rows, (f"and {more} more",)] if more > 0 else rows
 
 
 # -- plans ---------------------------------------------------------------------------------------------------

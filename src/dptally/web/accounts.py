@@ -114,6 +114,26 @@ class Accounts:
             return {"whole": False, "text": str(broken)}
         return {"whole": True, "text": "the ledger continues this head: nothing before it was removed or changed"}
 
+    def check_receipt(self, text: str) -> dict[str, Any]:
+        """Whether the entry of a proof that was kept still stands in the ledger, unchanged."""
+        from dptally.ledger import Inclusion
+
+        kept, head = Inclusion.from_json(text), self.ledger.head()
+        length, _ = head.chains.get(kept.dataset, (0, ""))
+        said = f"entry {kept.number} of {kept.dataset!r}"
+        if kept.ledger != head.ledger:
+            return {"whole": False, "text": f"{said} is of another ledger"}
+        if kept.number > length:
+            return {"whole": False, "text": f"{said} is gone: the ledger has {length} entries there"}
+        now = self.ledger.inclusion(kept.dataset, kept.number, head)
+        try:
+            now.check(head)
+        except ChainBroken as broken:
+            return {"whole": False, "text": str(broken)}
+        if now.hash != kept.hash:
+            return {"whole": False, "text": f"{said} was changed since the proof was given"}
+        return {"whole": True, "text": f"{said} stands in the ledger as the proof says"}
+
     def receipt(self, dataset: str, number: int) -> str:
         """The proof that an entry is in the ledger, as JSON."""
         return self.ledger.inclusion(dataset, number).to_json()

@@ -85,6 +85,7 @@ def application(settings: Settings | None = None, runner: Runner | None = None) 
     _add_files(made, site)
     _add_opinion(made, site)
     _add_ledger(made, site)
+    _add_accounts(made, site)
     return Guard(made, chosen)
 
 
@@ -250,19 +251,28 @@ def _add_ledger(made: FastAPI, site: Site) -> None:
     def head() -> Response:
         return _download(accounts.head(), "dptally-head.json", "application/json")
 
-    @made.post("/ledger/verify")
-    async def verify(request: Request) -> Response:
-        site.form(await request.body())
-        found = await run_in_threadpool(accounts.verify)
+    async def judged(check: Callable[..., dict[str, Any]], *given: str) -> Response:
+        found = await run_in_threadpool(check, *given)
         shown = await run_in_threadpool(accounts.overview)
         return site.page("ledger.html", accounts=shown, found=found)
 
+    @made.post("/ledger/verify")
+    async def verify(request: Request) -> Response:
+        site.form(await request.body())
+        return await judged(accounts.verify)
+
     @made.post("/ledger/check-head")
     async def check_head(request: Request) -> Response:
-        fields = site.form(await request.body())
-        found = await run_in_threadpool(accounts.check_head, fields.get("head", ""))
-        shown = await run_in_threadpool(accounts.overview)
-        return site.page("ledger.html", accounts=shown, found=found)
+        return await judged(accounts.check_head, site.form(await request.body()).get("head", ""))
+
+    @made.post("/ledger/check-receipt")
+    async def check_receipt(request: Request) -> Response:
+        return await judged(accounts.check_receipt, site.form(await request.body()).get("receipt", ""))
+
+
+def _add_accounts(made: FastAPI, site: Site) -> None:
+    """One account of the ledger."""
+    accounts = site.accounts
 
     @made.get("/ledger/data")
     def account(request: Request) -> Response:

@@ -116,6 +116,14 @@ def test_curve_is_the_single_answers() -> None:
         assert max(box.lower, single.lower) <= min(box.upper, single.upper)
 
 
+@pytest.mark.parametrize("plan", [dp.ExponentialMechanism(1.0), dp.ExponentialMechanism(0.5) + dp.Gaussian(3.0)])
+def test_a_curve_of_uses_of_bounded_range_is_that_of_the_uses(plan: dp.Mechanism) -> None:
+    """Their law is one of all uses together: the law of one use, multiplied, is looser."""
+    (box,) = engine.epsilon_curve(plan.directions(), [10], 1e-5)
+    assert box == (10 * plan).epsilon_interval(1e-5)
+    assert plan.epsilon_curve([10], 1e-5) == [(10 * plan).epsilon(1e-5)]
+
+
 def test_mixed_families_through_the_lattice_agree_with_the_contour() -> None:
     """Randomised response beside a Gaussian: exact by conditioning on the number of lies."""
     mu, p, count = 0.8, 0.7, 6

@@ -58,7 +58,7 @@ def epsilon_curve(
     """:func:`epsilon_interval` of ``count`` repetitions of the plan, for each; neighbouring counts share their work."""
     together: list[dict[int, tuple[float, float]]] = []
     for composition in directions:
-        plain = 0 < delta < 1 and _shares(composition)
+        plain = 0 < delta < 1 and _shares(composition) and _multiplies(composition)
         found = curve(composition, counts, log_interval(delta), tuning) if plain else {}
         together.append(
             {k: (low, high) for k, (low, high) in found.items() if high - low <= tuning.routes.sharp_contour * high}
@@ -127,6 +127,12 @@ def _shares(composition: Composition) -> bool:
     if not composition.parts or not composition.determined or composition.optimistic() is not composition:
         return False
     return composition.infinity_mass_interval.upper == 0
+
+
+def _multiplies(composition: Composition) -> bool:
+    """Whether twice the plan is every law twice; uses of bounded range make one law of their own."""
+    twice = tuple((law, 2 * n) for law, n in composition.parts)
+    return Composition.of(twice).parts == twice
 
 
 def _larger(intervals: list[Interval]) -> Interval:
