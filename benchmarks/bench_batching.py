@@ -2,14 +2,20 @@
 
 ``python benchmarks/bench_batching.py``; ``--peers`` also asks PLD_accounting, random-allocation and dp-accounting
 (some of their rows take minutes). Times are CPU times of one run; the memory is the largest of the whole run.
+``--sweep 200 --limit 20 --seed 1`` asks that many random questions instead, each in a process of its own that is ended
+at the limit of CPU seconds, and lists the slow, the wide and the unanswered.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import random
 import resource
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 
 import dptally as dp
 
@@ -77,12 +83,92 @@ def peers() -> dict[str, Callable[[], object]]:
     return rows
 
 
+@dataclass(frozen=True)
+class Question:
+    """One question of the sweep."""
+
+    sampler: str
+    sigma: float
+    steps: int
+    epochs: int
+    delta: float
+    times: int  # of RandomAllocation
+
+    @classmethod
+    def drawn(cls, random_: random.Random) -> Question:
+        def between(low: float, high: float) -> float:
+            return float(f"{low * (high / low) ** random_.random():.3g}")
+
+        return cls(
+            random_.choice(["BallsInBins", "RandomAllocation", "ShuffledBatches"]),
+            between(0.3, 10.0),
+            int(between(2, 1e5)),
+            int(between(1, 1001)),
+            between(1e-15, 1e-2),
+            random_.choice([1, 2, 5]),
+        )
+
+    def plan(self) -> dp.Plan:
+        rules = {
+            "BallsInBins": lambda: dp.BallsInBins(self.steps),
+            "RandomAllocation": lambda: dp.RandomAllocation(self.steps, min(self.times, self.steps)),
+            "ShuffledBatches": lambda: dp.ShuffledBatches(self.steps),
+        }
+        return dp.training(self.sigma, rules[self.sampler](), epochs=self.epochs)
+
+    def answer(self, limit: int) -> tuple[float, str]:
+        """(CPU seconds, the interval and its relative width, or why there is none), in a process of its own."""
+        here, there = multiprocessing.Pipe(duplex=False)
+        worker = multiprocessing.get_context("fork").Process(target=self._work, args=(there, limit))
+        worker.start()
+        there.close()
+        try:
+            found: tuple[float, str] = here.recv()
+        except EOFError:
+            found = (float(limit), "NO ANSWER")
+        worker.join()
+        return found
+
+    def _work(self, out: Connection, limit: int) -> None:
+        used = int(time.process_time())
+        resource.setrlimit(resource.RLIMIT_CPU, (used + limit, used + limit))
+        start = time.process_time()
+        try:
+            box = self.plan().epsilon_interval(self.delta)
+            said = f"{box.lower:.7g} .. {box.upper:.7g}  width {box.width / box.upper if box.upper else 0.0:.1e}"
+        except (ValueError, OverflowError) as error:
+            said = f"refused: {error}"
+        out.send((time.process_time() - start, said))
+
+
+def sweep(number: int, limit: int, seed: int, slow: float) -> None:
+    """Random questions: every one is listed that is slow, and the slowest times."""
+    random_ = random.Random(seed)
+    times = []
+    for _ in range(number):
+        question = Question.drawn(random_)
+        taken, said = question.answer(limit)
+        times.append(taken)
+        if taken > slow or "refused" in said:
+            print(f"{taken:7.2f} s  {question}  {said}", flush=True)
+    times.sort()
+    marks = ", ".join(f"{100 * q:g} % {times[min(int(q * number), number - 1)]:.2f} s" for q in (0.5, 0.9, 0.99))
+    print(f"{number} questions: {marks}, slowest {times[-1]:.2f} s")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--sweep", type=int, default=0, metavar="QUESTIONS")
+    parser.add_argument("--limit", type=int, default=20, help="CPU seconds of one question of the sweep")
+    parser.add_argument("--slow", type=float, default=3.0, help="CPU seconds from which a question is listed")
+    parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     dp.dpsgd(1.0, 0.02, 10).epsilon(1e-5)  # what loads once
     dp.training(1.5, dp.BallsInBins(12), epochs=1).epsilon(1e-5)
+    if asked.sweep:
+        sweep(asked.sweep, asked.limit, asked.seed, asked.slow)
+        return
     for name, ask in ROWS.items():
         start = time.process_time()
         box = ask()

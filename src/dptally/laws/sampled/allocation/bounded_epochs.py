@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dptally.checks import Floats
 from dptally.law.adjacency import Direction
@@ -22,9 +23,18 @@ from dptally.laws.sampled.allocation.bounded import BoundedAllocationLaw, profil
 from dptally.laws.sampled.allocation.convex import measure_above, measure_below
 from dptally.laws.sampled.allocation.convolution import Earned, earned
 from dptally.laws.sampled.allocation.independent import IndependentEpochs
+from dptally.laws.sampled.allocation.law import AllocationLaw
 from dptally.numerics.rounding import EPS
 
-__all__ = ["BoundedEpochsLaw"]
+__all__ = [
+    "BoundedEpochsLaw",
+    "LatticeEpoch",
+    "LatticePoints",
+    "LatticeProfile",
+    "composed",
+    "lattice_above",
+    "lattice_below",
+]
 
 _FINE = 1000  # points in a standard deviation of one epoch's loss
 _MOST_NODES = 1 << 20
@@ -35,7 +45,7 @@ _STEP_OF_SUMS = 300.0  # nats over which one sum of exponentials goes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Epoch:
+class LatticeEpoch:
     """Masses under P at the losses (first + i) h, and what counts as infinite."""
 
     first: int
@@ -44,7 +54,7 @@ class _Epoch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Profile:
+class LatticeProfile:
     """The profile at the losses (first + k) h, without what counts as infinite."""
 
     first: int
@@ -78,20 +88,21 @@ def _window(law: BoundedAllocationLaw) -> tuple[float, float, float]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Points:
-    """The losses (first + i) h as points x = s e^{sl}, s = 1 (REMOVE) or -1 (ADD), where F(x) = H or e^{-l} H."""
+class LatticePoints:
+    """The losses ih, i in ``index`` (increasing), as points x = s e^{sl}, s = 1 (REMOVE) or -1 (ADD), where F(x) = H or
+    e^{-l} H.
+    """
 
-    law: BoundedAllocationLaw
+    law: BoundedAllocationLaw | AllocationLaw
     step: float
-    first: int
-    last: int
+    index: NDArray[np.int64]
 
     @classmethod
-    def of(cls, law: BoundedAllocationLaw, h: float, end: float) -> _Points:
+    def of(cls, law: BoundedAllocationLaw, h: float, end: float) -> LatticePoints:
         """All losses that are followed: up to ``end``, the largest of all, if they go so far."""
         least, largest, _ = _window(law)
         last = math.ceil(largest / h) + 1 if largest < 0.99 * end else round(end / h)
-        return cls(law, h, math.floor(least / h) - 1, last)
+        return cls(law, h, np.arange(math.floor(least / h) - 1, last + 1))
 
     @property
     def sign(self) -> float:
@@ -99,48 +110,73 @@ class _Points:
 
     @property
     def loss(self) -> Floats:
-        return np.asarray(self.step * np.arange(self.first, self.last + 1.0))
+        return np.asarray(self.step * self.index.astype(np.float64))
+
+    @property
+    def gaps(self) -> Floats:
+        """e^{s times the next loss's distance} - 1."""
+        return np.asarray(np.expm1(self.sign * self.step * np.diff(self.index)))
 
     @property
     def widths(self) -> Floats:
         s = self.sign
-        return np.asarray(np.exp(s * self.loss[:-1]) * (s * math.expm1(s * self.step)))
+        return np.asarray(np.exp(s * self.loss[:-1]) * (s * self.gaps))
+
+    @property
+    def middles(self) -> Floats:
+        """The losses in the middle of the cells of x."""
+        return np.asarray(self.loss[:-1] + self.sign * np.log1p(0.5 * self.gaps))
 
     def values(self, loss: Floats) -> tuple[Floats, Floats]:
         scale = np.ones_like(loss) if self.sign > 0 else np.exp(-loss)
         lower, upper = profile_values(self.law, loss)
         return scale * lower, scale * upper
 
-    def under_p(self, masses: Floats, up: bool) -> Floats:
-        """From masses under Q, rounded up or down."""
+    def epoch(self, masses: Floats, up: bool, infinite: float = 0.0) -> LatticeEpoch:
+        """Under P, from masses under Q at the points, rounded up or down."""
         factor = np.exp(self.loss) if self.sign > 0 else np.ones_like(masses)
         slack = EPS * (16 + 4 * np.abs(self.loss))
-        return np.asarray(masses * factor * (1 + slack if up else 1 - slack))
+        everywhere = np.zeros(int(self.index[-1] - self.index[0]) + 1)
+        everywhere[self.index - self.index[0]] = masses * factor * (1 + slack if up else 1 - slack)
+        return LatticeEpoch(int(self.index[0]), everywhere, infinite)
 
 
 @lru_cache(maxsize=32)
-def _from_below(law: BoundedAllocationLaw, h: float) -> _Epoch:
-    points = _Points.of(law, h, math.floor(law.supremum_interval.lower / h) * h)
-    loss, s = points.loss, points.sign
-    lower, upper = points.values(loss)
-    middles = points.values(loss[:-1] + s * math.log1p(0.5 * math.expm1(s * h)))[0]
-    room = -s * math.expm1(s * float(loss[0])) * (1 - 16 * EPS)
-    return _Epoch(points.first, points.under_p(measure_below(points.widths, lower, upper, middles, room), False), 0.0)
+def _from_below(law: BoundedAllocationLaw, h: float) -> LatticeEpoch:
+    return lattice_below(LatticePoints.of(law, h, math.floor(law.supremum_interval.lower / h) * h))
+
+
+def lattice_below(points: LatticePoints) -> LatticeEpoch:
+    s = points.sign
+    lower, upper = points.values(points.loss)
+    middles = points.values(points.middles)[0]
+    room = -s * math.expm1(s * float(points.loss[0])) * (1 - 16 * EPS)
+    return points.epoch(measure_below(points.widths, lower, upper, middles, room), False)
 
 
 @lru_cache(maxsize=32)
-def _from_above(law: BoundedAllocationLaw, h: float) -> _Epoch:
-    """Where not all losses are followed, the largest of all is one more point, whose mass counts as infinite."""
-    points = _Points.of(law, h, math.ceil(law.supremum / h) * h)
-    upper, end = points.values(points.loss)[1], h * points.last
+def _from_above(law: BoundedAllocationLaw, h: float) -> LatticeEpoch:
+    return lattice_above(LatticePoints.of(law, h, math.ceil(law.supremum / h) * h))
+
+
+def lattice_above(points: LatticePoints, upper: Floats | None = None) -> LatticeEpoch:
+    """``upper``: bounds of F at the points, if they are known.
+
+    Where not all losses are followed, the largest of all is one more point, whose mass counts as infinite. REMOVE
+    without a largest: what counts as infinite has the probability H_end, and so the profile H_end everywhere.
+    """
+    law, s = points.law, points.sign
+    upper, end = points.values(points.loss)[1] if upper is None else upper, float(points.loss[-1])
     if end >= law.supremum:
         upper[-1] = 0.0
-        return _Epoch(points.first, points.under_p(measure_above(points.widths, upper), True), 0.0)
-    s = points.sign
+        return points.epoch(measure_above(points.widths, upper), True)
+    if s > 0 and math.isinf(law.supremum):
+        followed = np.maximum((upper - upper[-1]) * (1 + 4 * EPS), 0.0)
+        return points.epoch(measure_above(points.widths, followed), True, float(upper[-1]))
     widths = np.append(points.widths, s * math.exp(s * end) * math.expm1(s * (law.supremum - end)))
     masses = measure_above(widths, np.append(upper, 0.0))
     infinite = float(masses[-1]) * (math.exp(law.supremum) if s > 0 else 1.0) * (1 + 1e-9)
-    return _Epoch(points.first, points.under_p(masses[:-1], True), infinite)
+    return points.epoch(masses[:-1], True, infinite)
 
 
 def _payoffs(masses: Floats, h: float) -> Floats:
@@ -157,13 +193,13 @@ def _payoffs(masses: Floats, h: float) -> Floats:
     return out
 
 
-def _composed(parts: tuple[tuple[_Epoch, int], ...], h: float) -> _Profile:
+def composed(parts: tuple[tuple[LatticeEpoch, int], ...], h: float) -> LatticeProfile:
     found = earned(tuple((epoch.masses, count) for epoch, count in parts), lambda m: _payoffs(m, h), 1.0)
     # some epoch is infinite, the others are anything: their masses may add up to a little more than one
-    growth = math.prod(max(1.0, float(epoch.masses.sum())) ** count for epoch, count in parts)
+    growth = math.prod(max(1.0, float(epoch.masses.sum()) + epoch.infinite) ** count for epoch, count in parts)
     infinite = math.fsum(count * epoch.infinite for epoch, count in parts) * growth * (1 + 1e-9)
     first = sum(count * epoch.first for epoch, count in parts) + found.begin
-    return _Profile(first, h, found, infinite)
+    return LatticeProfile(first, h, found, infinite)
 
 
 def _log_moment_above(law: BoundedAllocationLaw, t: Floats) -> Floats:
@@ -199,14 +235,14 @@ def _step_below(law: BoundedAllocationLaw, about: float) -> float:
 
 
 @lru_cache(maxsize=32)
-def _profiles(parts: tuple[tuple[BoundedAllocationLaw, int], ...]) -> tuple[_Profile, _Profile]:
+def _profiles(parts: tuple[tuple[BoundedAllocationLaw, int], ...]) -> tuple[LatticeProfile, LatticeProfile]:
     """From below and from above."""
     deviations = [(_window(law)[2], count) for law, count in parts]
     reach = math.sqrt(math.fsum(count * deviation**2 for deviation, count in deviations))
     about = max(min(deviation for deviation, _ in deviations) / _FINE, 30 * reach / _MOST_NODES)
     low, high = _step_below(parts[0][0], about), _step_above(parts[0][0], about)
-    below = _composed(tuple((_from_below(law, low), count) for law, count in parts), low)
-    return below, _composed(tuple((_from_above(law, high), count) for law, count in parts), high)
+    below = composed(tuple((_from_below(law, low), count) for law, count in parts), low)
+    return below, composed(tuple((_from_above(law, high), count) for law, count in parts), high)
 
 
 @dataclass(frozen=True, slots=True)

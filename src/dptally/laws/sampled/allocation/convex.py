@@ -19,7 +19,7 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.numerics.rounding import EPS
 
-__all__ = ["measure_above", "measure_below", "profile_of"]
+__all__ = ["hull", "measure_above", "measure_below", "profile_of"]
 
 
 def profile_of(masses: Floats, widths: Floats) -> Floats:
@@ -75,6 +75,14 @@ def _minorant(values: Floats, widths: Floats) -> Floats:
     if (np.diff(np.diff(values) / widths) >= 0).all():
         return values
     points = np.concatenate(([0.0], np.cumsum(widths)))
+    kept = hull(points, values)
+    return np.minimum(values, np.interp(points, points[kept], values[kept]))
+
+
+def hull(points: Floats, values: Floats) -> list[int]:
+    """About which points lie on the greatest convex function below the values. A convex function below the values is
+    below the chords of any of them, so bounds from above need no others.
+    """
     x, y = points.tolist(), values.tolist()
     kept: list[int] = []
     for i in range(len(x)):
@@ -84,4 +92,4 @@ def _minorant(values: Floats, widths: Floats) -> Floats:
                 break
             kept.pop()
         kept.append(i)
-    return np.minimum(values, np.interp(points, points[kept], values[kept]))
+    return kept

@@ -27,7 +27,11 @@ __all__ = ["Earned", "Powers", "earned"]
 Powers = tuple[tuple[Floats, int], ...]  #: masses at 0, 1, .. of each measure, and how often it is added
 
 _REACH = 13.0  # standard deviations of the window on either side
+_HEAVIEST = 100.0  # nats: the log of a tilted measure's size, about its mean
 _PULLS = (0.0, 2.0, 4.0, 6.5, 9.0)  # standard deviations: the tilts
+
+
+_FURTHER = np.geomspace(0.02, 40.0, 28)  # standard deviations: tilts of Chernoff's bounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +60,7 @@ def earned(powers: Powers, payoff: Callable[[Floats], Floats], most: float) -> E
     places = (k % length).astype(np.int64)
     gamma, times = EPS * (4 * math.log2(length) + 8), sum(n for _, n in powers)
     value, error = np.zeros(len(k)), np.full(len(k), np.inf)
-    for c in (np.array(_PULLS) / spread).tolist():
+    for c in _tilts(powers, mean, spread):
         transforms, log_size = [], 0.0
         for (m, n), centre in zip(powers, centres, strict=True):
             tilted = m * np.exp(c * (np.arange(len(m)) - centre))
@@ -75,6 +79,16 @@ def earned(powers: Powers, payoff: Callable[[Floats], Floats], most: float) -> E
         better = wrong < error
         value, error = np.where(better, found, value), np.where(better, wrong, error)
     return Earned(begin, value, error, 0.0 if begin + len(k) >= whole else _beyond(powers, float(k[-1])))
+
+
+def _tilts(powers: Powers, mean: float, spread: float) -> list[float]:
+    """Some standard deviations each, smaller where rare large sums would take over."""
+    found = []
+    for c in (np.array(_PULLS) / spread).tolist():
+        while _log_moments(powers, np.array([c]))[0] - c * mean > _HEAVIEST:
+            c /= 1.5
+        found.append(c)
+    return sorted(set(found))
 
 
 def _power(z: Complexes, n: int) -> Complexes:
@@ -117,7 +131,7 @@ def _log_moments(powers: Powers, tilts: Floats) -> Floats:
 def _tail(powers: Powers, c: float, end: float, sign: float) -> float:
     """Chernoff: log of the mass, tilted by c and divided by its whole, at ``end`` and beyond on one side."""
     scale = _spread(powers, [float(m @ np.arange(len(m))) / float(m.sum()) for m, _ in powers])
-    more = sign * np.linspace(1.0, 40.0, 14) / scale
+    more = sign * _FURTHER / scale
     moments = _log_moments(powers, np.concatenate(([c], c + more)))
     rounding = 1e-11 * (2 + np.abs(moments[1:]) + abs(float(moments[0])) + np.abs(more * end))
     return min(0.0, float((moments[1:] - moments[0] - more * end + rounding).min()))

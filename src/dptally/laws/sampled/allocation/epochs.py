@@ -27,6 +27,7 @@ from dptally.law.adjacency import Direction
 from dptally.law.characteristic import Characteristic
 from dptally.laws.sampled.allocation.independent import IndependentEpochs
 from dptally.laws.sampled.allocation.law import AllocationLaw
+from dptally.laws.sampled.allocation.rough import is_long, rough_bounds
 from dptally.laws.sampled.allocation.summand import epochs_at
 from dptally.laws.sampled.allocation.sums import PAYOFF, Parts, log_bounds, tilts_of
 from dptally.numerics.normal import gaussian_epsilon_log
@@ -391,7 +392,11 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
         low[index], high[index] = np.maximum(low[index], lower), np.minimum(high[index], upper)
 
     def _without_tables(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
-        return self.parts[0][0].log_excess(epsilon) if self.epochs == 1 else self._by_cuts(epsilon)
+        if self.epochs == 1:
+            return self.parts[0][0].log_excess(epsilon)
+        if any(is_long(law) for law, _ in self.parts):
+            return rough_bounds(self.parts, epsilon)
+        return self._by_cuts(epsilon)
 
     def _cuts(self, level: float, sharp: bool) -> tuple[Parts, float] | None:
         """Every epoch cut so that all together leave out about ``level``, and what that is at most."""

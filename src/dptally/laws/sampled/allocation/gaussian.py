@@ -24,6 +24,7 @@ from dptally.laws.sampled.allocation.sums import Parts, log_bounds, tilts_of
 from dptally.laws.sampled.allocation.truncated import LargeLogNormal
 from dptally.numerics.normal import log_gaussian_delta, log_normal_tail
 from dptally.numerics.rounding import EPS
+from dptally.numerics.special import log_ndtr
 
 Floats = NDArray[np.float64]
 Bounds = tuple[Floats, Floats, Floats]
@@ -33,6 +34,7 @@ __all__ = ["GaussianSum"]
 _ENOUGH = 1e-9  # a relative width that needs no other method
 _MOST_JUMPS = 7
 _FURTHEST = 200.0  # times t: how far differences are taken
+_ROUGH_REACH = 300.0  # times the bulk of the sum: b as far as rough contours go
 _RATIO = 1.5  # of the classes of excess
 _VAST = sys.float_info.max
 _DEEPEST = -90.0  # log-profiles below this are bounded, not computed
@@ -45,6 +47,7 @@ class GaussianSum:
     shift: float
     steps: int
     sharp: bool = True  # False: large sums are bounded, by Chernoff and by one ratio alone, not computed
+    rough: bool = False  # contours of some thousand terms only
 
     # -- small sums ----------------------------------------------------------------------------------------
 
@@ -90,7 +93,21 @@ class GaussianSum:
         t = float(self.steps)
         spread = math.sqrt(t * math.expm1(min(self.shift**2, 600.0)))
         near = (b - t <= 3.0 * spread) & (b < 1.6 * t)
+        if self.rough:
+            return np.asarray(b <= max(1.2 * t, _ROUGH_REACH * self._bulk()))
         return near | (b <= _FURTHEST * t) if self.shift >= 1.5 or not self.sharp else near
+
+    def _bulk(self) -> float:
+        """About the standard deviation of the sum without the ratios that are large beside it: a contour has about
+        45 b over this terms.
+        """
+        m, t = self.shift, float(self.steps)
+        bulk = math.sqrt(t * math.expm1(min(m * m, 600.0)))
+        for _ in range(12):  # E[Y^2; Y <= B] = e^{m^2} Phi(x_B - 2m)
+            place = (math.log(max(bulk / 8.0, 1.0)) + 0.5 * m * m) / m
+            share = float(log_ndtr(np.array([place - 2 * m]))[0])
+            bulk = math.sqrt(t * math.exp(min(m * m + share, 600.0)))
+        return bulk
 
     def _by_difference(self, b: Floats, near: NDArray[np.bool_]) -> Bounds:
         """E(b - S)+ - (b - t), which cancels where it is much smaller than its parts: there the bounds are wide."""

@@ -40,6 +40,7 @@ class AllocationLaw(ProfileLaw):
     steps: int
     side: Direction
     sharp: bool = True  # False: large ratios are bounded, not computed
+    rough: bool = False  # and whatever takes long contours
     theorem: ClassVar[str] = ALLOCATION_THEOREM
     profile_by: ClassVar[str] = "contours of the ratio"
 
@@ -74,7 +75,7 @@ class AllocationLaw(ProfileLaw):
         """log E|S/t - a| on the side of a away from one; ADD: a times the same at 1/a."""
         # without the record small losses are 1 - e^l and a little more: that need not be sharp of itself
         sharp = self.sharp and self.side is Direction.REMOVE
-        total = GaussianSum(self.shift, self.steps, sharp)
+        total = GaussianSum(self.shift, self.steps, sharp and not self.rough, self.rough)
         return self._excess(loss, total.log_above, total.log_below)
 
     def log_excess_near(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
