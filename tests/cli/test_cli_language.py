@@ -148,3 +148,16 @@ def test_templates() -> None:
     with pytest.raises(PlanError, match="only one value may be left open, found RATE, SIGMA") as caught:
         template("poisson(gaussian(-SIGMA), [RATE])")
     assert caught.value.column == 28
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("noisy_max(4, noise=gaussian)", r"no theorem used here .* k \* Gaussian"),
+        ("above_threshold(0.25, 0.5, noise=gaussian)", r"no theorem used here .* k \* Gaussian"),
+        ("best_of(gaussian(4), 10, law=fixed)", r"k \* plan"),
+    ],
+)
+def test_a_word_that_is_refused_is_refused_with_its_reason(text: str, reason: str) -> None:
+    with pytest.raises(PlanError, match=reason):
+        parse(text)

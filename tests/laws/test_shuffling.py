@@ -15,6 +15,7 @@ import pytest
 import dptally as dp
 from depth import thinned
 from dptally.laws.shuffling import blanket as blankets
+from dptally.laws.shuffling.law import ShuffledLaw, _contour
 
 Counts = dict[tuple[int, ...], float]
 
@@ -251,3 +252,15 @@ def test_calibrated_and_as_text() -> None:
     from dptally.cli.language import parse
 
     assert parse("shuffle(rr(0.6, 3), 20)") == dp.ShuffleModel(dp.RandomizedResponse(0.6, 3), 20)
+
+
+@pytest.mark.parametrize(("users", "delta"), [(10**6, 1e-6), (5000, 1e-9), (10**4, 1e-100)])
+def test_few_contours_answer_for_many_categories(users: int, delta: float) -> None:
+    """Its own guess of epsilon is next to the answer, which is found from it with few contours."""
+    model = dp.ShuffleModel(dp.RandomizedResponse(0.5, categories=100), users)
+    before = _contour.cache_info().misses
+    box = model.epsilon_interval(delta)
+    assert _contour.cache_info().misses - before < 60
+    assert box.upper == pytest.approx(box.lower, rel=1e-3)
+    law = next(law for law in model.laws_below() or () if isinstance(law, ShuffledLaw))
+    assert law.about_epsilon(math.log(delta)) == pytest.approx(box.lower, rel=1e-5)

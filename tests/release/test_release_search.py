@@ -101,3 +101,16 @@ def test_no_runs_at_all_have_no_winner() -> None:
     study = Study()
     found = dp.release.search(study, float, dp.Gaussian(4.0), mean=1e-9, law="poisson")
     assert (found.trial, study.trials) == (None, [])
+
+
+def test_the_work_of_a_draw_is_bounded() -> None:
+    """What would take millions of steps is refused with what to take instead, which works."""
+    for mean, law, shape in ((1e6, "tnb", 0.0), (1e6, "poisson", 0.0), (1e6, "geometric", 0.0), (1e5, "tnb", -0.5)):
+        with pytest.raises(dp.InvalidArgument, match="mean must be"):
+            dp.release.draw_runs(mean, law, shape)
+    with pytest.raises(dp.InvalidArgument, match='a larger shape, or law="geometric"'):
+        dp.release.draw_runs(1e5, "tnb", 0.0)
+    assert dp.release.draw_runs(5e4, "tnb", 0.0) >= 1
+    assert dp.release.draw_runs(1e5, "tnb", 1.0) >= 1
+    assert dp.release.draw_runs(1e5, "geometric") >= 1
+    assert abs(dp.release.draw_runs(1e5, "poisson") - 1e5) < 5e3

@@ -174,3 +174,18 @@ def test_events_of_dp_accounting() -> None:
     event = "SelfComposedDpEvent(event=ExponentialMechanismDpEvent(epsilon=0.1), count=100)"
     assert dp.from_dp_accounting(event) == 100 * dp.ExponentialMechanism(0.1)
     assert dp.from_dp_accounting("PermuteAndFlipDpEvent(epsilon=0.5)") == dp.PermuteAndFlip(0.5)
+
+
+def test_noise_without_a_theorem_is_refused_with_what_to_write() -> None:
+    """The advice is followed: k noisy scores, or the noise that is covered."""
+    sigma, sensitivity, k = 4.0, 1.0, 5
+    for noise in ("gaussian", "staircase", "cauchy"):
+        with pytest.raises(dp.InvalidArgument, match=r"no theorem used here .* k \* Gaussian\(sigma, sensitivity\)"):
+            dp.NoisyMax(sigma, sensitivity, noise=noise)
+        with pytest.raises(dp.InvalidArgument, match=r"no theorem used here .* k \* Gaussian\(sigma, sensitivity\)"):
+            dp.AboveThreshold(0.25, 0.5, noise=noise)
+    every = k * dp.Gaussian(sigma, sensitivity)
+    assert every.epsilon(1e-6) == pytest.approx(dp.Gaussian(sigma / math.sqrt(k)).epsilon(1e-6), rel=1e-9)
+    for noise in ("gumbel", "laplace", "exponential"):
+        assert dp.NoisyMax(sigma, sensitivity, noise=noise).epsilon(1e-6) < 1.0
+    assert dp.AboveThreshold(0.25, 0.5, noise="laplace") == dp.AboveThreshold(0.25, 0.5)

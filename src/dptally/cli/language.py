@@ -225,6 +225,8 @@ class _Builder:
             return self.build(node)
         if isinstance(node, Word) and node.name.lower() in words:
             return words[node.name.lower()]
+        if isinstance(node, Word) and all(isinstance(choice, str) for choice in words.values()):
+            return _cut(node.name)  # its maker says why not, and what to write instead
         raise self.fail(node, f"{name} must be one of {', '.join(words)}")
 
     def parameter(

@@ -147,7 +147,7 @@ TABLE: dict[str, Row] = {
         "above_threshold",
         "above_threshold",
         ("sparse_vector", "svt"),
-        "above_threshold(epsilon1, epsilon2, hits=1)",
+        "above_threshold(epsilon1, epsilon2, hits=1, noise=laplace)",
     ),
     "Banded": Row("dptally.mechanisms.matrices.banded_matrix", "banded", "banded", (), "banded(bands)"),
     "FixedBins": Row("dptally.mechanisms.matrices.participation", "fixed_bins", "fixed_bins", (), "fixed_bins(bins)"),

@@ -21,7 +21,7 @@ from dptally.noise.source import SYSTEM, ByteSource, forget
 __all__ = ["Searched", "draw_runs", "search"]
 
 _BYTES, _DIGITS = 24, 80  # at first; doubled where they do not decide
-_MOST_DRAWN = 1e6
+_MOST_DRAWN, _LONGEST = 1e5, 1e6  # of E K, of 1/g
 
 
 def draw_runs(mean: float, law: str = "tnb", shape: float = 0.0, *, _source: ByteSource = SYSTEM) -> int:
@@ -33,9 +33,8 @@ def draw_runs(mean: float, law: str = "tnb", shape: float = 0.0, *, _source: Byt
     1
     """
     number, name, stated = checked_runs(mean, law, shape)
-    if number > _MOST_DRAWN:
-        raise InvalidArgument("mean", f"at most {_MOST_DRAWN:g} runs, where they are to be made", number)
     runs = law_of_runs(number, name, stated)
+    _check_work(number, runs)
     try:
         drawn, bits = int.from_bytes(_source.take(_BYTES), "big"), 8 * _BYTES
         digits = _DIGITS
@@ -45,6 +44,19 @@ def draw_runs(mean: float, law: str = "tnb", shape: float = 0.0, *, _source: Byt
         return found
     finally:
         forget(_source)
+
+
+def _check_work(mean: float, runs: Runs) -> None:
+    """A draw takes K steps of about a microsecond, on average the mean; a heavy tail ends at some multiple of 1/g."""
+    if mean > _MOST_DRAWN:
+        raise InvalidArgument("mean", f"at most {_MOST_DRAWN:g} runs, where they are to be drawn and made", mean)
+    if isinstance(runs, NegativeBinomialRuns) and runs.g * _LONGEST < 1:
+        raise InvalidArgument(
+            "mean",
+            f"such that the number of runs is hardly ever above {14 * _LONGEST:g}, where they are to be made",
+            mean,
+            'take a smaller mean, a larger shape, or law="geometric"',
+        )
 
 
 def _inverse(runs: Runs, drawn: int, bits: int, digits: int) -> int | None:

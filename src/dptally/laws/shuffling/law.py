@@ -32,6 +32,7 @@ _FEW_USERS, _MOST_COUNTS = 100, 25_000
 _BITS = 21
 _FEW_QUESTIONS, _MANY_QUESTIONS = 8, 512
 _DENSE, _SPARSE, _EDGES = 120, 40, 24  # guarantees of the table: down to e^-36, and below; of the lower one
+_GUESSES, _SECANTS = 200, 12
 _DEPTH, _DEEPEST = 36.0, 740.0
 
 
@@ -93,6 +94,24 @@ class ShuffledLaw(Law):
         if moved < 0.01 * value:
             return lower, up(math.log(value + moved) + 8 * EPS * (1.0 - upper), 4)
         return lower, _contour(self.blanket, self.users, _coarse(epsilon, upwards=False)).upper
+
+    def about_epsilon(self, log_delta: float) -> float | None:
+        """By secants from Chernoff's bound on, where both ends are known."""
+        if not self.attained:
+            return None
+        grid = self.supremum * np.geomspace(1e-6, 1.0, _GUESSES, endpoint=False)
+        bound = self.blanket.log_chernoff(grid, self.users)
+        at = int(np.argmax(bound <= log_delta))
+        if at == 0:
+            return None
+        x, y = float(grid[at - 1]), float(grid[at])
+        of_x, of_y = (_contour(self.blanket, self.users, _coarse(e, upwards=True)).upper - log_delta for e in (x, y))
+        for _ in range(_SECANTS):
+            if not (math.isfinite(of_x) and math.isfinite(of_y) and of_x != of_y) or abs(y - x) <= 1e-6 * y:
+                break
+            x, y, of_x = y, min(max(y - of_y * (y - x) / (of_y - of_x), float(grid[0])), float(grid[-1])), of_y
+            of_y = _contour(self.blanket, self.users, _coarse(y, upwards=True)).upper - log_delta
+        return y
 
     def log_moment(self, t: Numbers) -> Numbers:
         return self.table.log_moment(t)

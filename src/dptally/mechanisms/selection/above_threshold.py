@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -30,7 +30,8 @@ _QUERIES = Assumption(
     plan="above_threshold",
     aliases=("sparse_vector", "svt"),
     example={"epsilon1": 0.25, "epsilon2": 0.5, "hits": 2},
-    refuses={"hits": (1.5, 2**60)},
+    refuses={"hits": (1.5, 2**60), "noise": ("gaussian", None)},
+    choices={"noise": ("laplace",)},
 )
 @dataclass(frozen=True, slots=True)
 class AboveThreshold(Mechanism):
@@ -39,6 +40,7 @@ class AboveThreshold(Mechanism):
     Noise Lap(sensitivity / epsilon1) on the threshold, drawn once, and Lap(2 hits sensitivity / epsilon2) on each
     query; queries below the threshold cost nothing [Lyu, Su, Li 2017; proof in docs/selection.md]. The answers are yes
     and no: values of the queries that passed need a budget of their own. An upper bound: no lower end is stated.
+    ``noise`` can only be "laplace": Gaussian sparse vector is refused.
 
     >>> AboveThreshold(0.25, 0.5).epsilon(0.0)
     0.75
@@ -47,10 +49,19 @@ class AboveThreshold(Mechanism):
     epsilon1: float
     epsilon2: float
     hits: int = 1
+    noise: InitVar[str] = "laplace"
     json_name: ClassVar[str] = "above_threshold"
     theorem: ClassVar[str] = "Lyu, Su, Li 2017, Understanding the sparse vector technique (proof: docs/selection.md)"
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, noise: str) -> None:
+        if noise != "laplace":
+            raise InvalidArgument(
+                "noise",
+                '"laplace"',
+                noise,
+                "no theorem used here covers a noisy threshold under other noise: leave it out, or account for every "
+                "one of k noisy queries, k * Gaussian(sigma, sensitivity)",
+            )
         object.__setattr__(self, "epsilon1", checks.positive("epsilon1", self.epsilon1))
         object.__setattr__(self, "epsilon2", checks.positive("epsilon2", self.epsilon2))
         object.__setattr__(self, "hits", checks.count("hits", self.hits, 1))

@@ -54,7 +54,13 @@ class NoisyMax(Mechanism):
         object.__setattr__(self, "scale", checks.positive("scale", self.scale))
         object.__setattr__(self, "sensitivity", checks.positive("sensitivity", self.sensitivity))
         if not isinstance(self.noise, str) or self.noise not in _NOISES:
-            raise InvalidArgument("noise", 'one of "gumbel", "laplace", "exponential"', self.noise)
+            raise InvalidArgument(
+                "noise",
+                'one of "gumbel", "laplace", "exponential"',
+                self.noise,
+                "no theorem used here covers the largest score under other noise: draw one of these, or account for "
+                "all k noisy scores, k * Gaussian(sigma, sensitivity)",
+            )
         if not isinstance(self.monotone, bool):
             raise InvalidArgument("monotone", "True or False", self.monotone)
         if not 1e-100 <= self.sensitivity / self.scale <= 1e14:
