@@ -16,7 +16,7 @@ from lattice_truths import atoms_log_delta, laplace_log_delta, response_atoms, s
 
 from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.accounting.certified.lattice.convolve import Factor, convolve
-from dptally.accounting.certified.lattice.grid import _spacing, common_length, layouts, step_for
+from dptally.accounting.certified.lattice.grid import common_length, layouts, spacing, step_for
 from dptally.accounting.certified.lattice.measure import Spread, Table, point_spread, upper_spread
 from dptally.accounting.certified.lattice.plan import Outline, tilts_of
 from dptally.accounting.certified.tuning import STANDARD
@@ -332,7 +332,7 @@ def test_common_lengths_and_steps() -> None:
     assert common_length([0.4, 0.4 * math.sqrt(2)]) is None
     assert common_length([]) is None
     assert common_length([1.0, 1 + 1 / 63, 1 + 1 / 62]) is None
-    assert _spacing(np.array([0.5, 0.5])) is None  # two losses of one size have no length between them
+    assert spacing(np.array([0.5, 0.5])) is None  # two losses of one size have no length between them
     rows = layouts(Composition.of([(LaplaceLaw(0.2, 0.2), 3), (LaplaceLaw(0.3, 0.3), 2)]), -40.0, 0.0)
     step = step_for(rows, 0.011)
     assert step <= 0.011
