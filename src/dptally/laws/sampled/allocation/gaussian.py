@@ -34,6 +34,7 @@ __all__ = ["GaussianSum"]
 _ENOUGH = 1e-9  # a relative width that needs no other method
 _MOST_JUMPS = 7
 _FURTHEST = 200.0  # times t: how far differences are taken
+_ROUGH_TERMS = 16_000
 _ROUGH_REACH = 300.0  # times the bulk of the sum: b as far as rough contours go
 _RATIO = 1.5  # of the classes of excess
 _VAST = sys.float_info.max
@@ -53,7 +54,8 @@ class GaussianSum:
 
     def log_below(self, b: Floats) -> Bounds:
         """Bounds of log E(b - S)+ and an estimate of P(S < b) / E(b - S)+, elementwise, b > 0."""
-        low, high, rate = log_bounds(((SmallLogNormal(self.shift), self.steps),), -b)
+        parts: Parts = ((SmallLogNormal(self.shift), self.steps),)
+        low, high, rate = log_bounds(parts, -b, terms=_ROUGH_TERMS) if self.rough else log_bounds(parts, -b)
         with np.errstate(divide="ignore"):
             return low, np.minimum(high, np.log(b) + 4 * EPS), rate
 

@@ -190,8 +190,8 @@ class SumContour:
         return total
 
 
-def contour(parts: Parts, table: Tilts, c: float) -> SumContour | None:
-    """The contour of the tilt c; None where its bounds cannot be met."""
+def contour(parts: Parts, table: Tilts, c: float, most: int) -> SumContour | None:
+    """The contour of the tilt c; None where its bounds cannot be met with ``most`` terms."""
     saddle = table.saddle(c)
     moment, variance = table.row(c)
     gap = table.kernel.gap
@@ -204,7 +204,7 @@ def contour(parts: Parts, table: Tilts, c: float) -> SumContour | None:
         return None
     step = 2 * math.pi / period
     number = math.ceil(cut / step) + 1
-    if number > _MOST_TERMS:
+    if number > most:
         return None
     count = sum(n for _, n in parts)
     chars = [(part.characteristic(c, step * number, math.log(1e-16) - math.log(count)), n) for part, n in parts]
@@ -289,11 +289,13 @@ _PER_OCTAVE = 4  # tilts at which contours are made
 
 
 @lru_cache(maxsize=512)
-def _made(parts: Parts, number: int, kernel: Kernel) -> SumContour | None:
-    return contour(parts, tilts_of(parts, kernel), 2.0 ** (number / _PER_OCTAVE))
+def _made(parts: Parts, number: int, kernel: Kernel, most: int) -> SumContour | None:
+    return contour(parts, tilts_of(parts, kernel), 2.0 ** (number / _PER_OCTAVE), most)
 
 
-def log_bounds(parts: Parts, beta: Floats, kernel: Kernel = PLAIN) -> tuple[Floats, Floats, Floats]:
+def log_bounds(
+    parts: Parts, beta: Floats, kernel: Kernel = PLAIN, terms: int = _MOST_TERMS
+) -> tuple[Floats, Floats, Floats]:
     """Bounds of log E(sum W - beta)+ and an estimate of P(sum W > beta) / E(sum W - beta)+, elementwise.
 
     Each beta is answered on the contour whose tilt is next to its saddle; Chernoff's bound is an upper end always.
@@ -310,7 +312,7 @@ def log_bounds(parts: Parts, beta: Floats, kernel: Kernel = PLAIN) -> tuple[Floa
     most = math.floor(_PER_OCTAVE * math.log2(float(table.tilt[-2])))
     number = np.clip(number, least, most)
     for index in np.unique(number).tolist():
-        found = _made(parts, int(index), kernel)
+        found = _made(parts, int(index), kernel, terms)
         if found is None:
             continue
         which = number == index
