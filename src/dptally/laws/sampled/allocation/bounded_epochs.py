@@ -24,7 +24,7 @@ from dptally.laws.sampled.allocation.convex import measure_above, measure_below
 from dptally.laws.sampled.allocation.convolution import Earned, earned
 from dptally.laws.sampled.allocation.independent import IndependentEpochs
 from dptally.laws.sampled.allocation.law import AllocationLaw
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, down, up
 
 __all__ = [
     "BoundedEpochsLaw",
@@ -291,7 +291,7 @@ class BoundedEpochsLaw(IndependentEpochs[BoundedAllocationLaw]):
         step = 0.01 * math.sqrt(max(self.mean, 1e-12))
         further = above.bounds(epsilon + step)[1]
         with np.errstate(divide="ignore", invalid="ignore"):
-            low, high = np.log(lower) - 4 * EPS, np.log(upper) + 4 * EPS
+            low, high = down(np.log(lower), 4), up(np.log(upper), 4)
             rate = (high - np.log(further)) / step
         high = np.where(epsilon >= self.supremum, -np.inf, high)
         return np.minimum(low, high), high, np.where(np.isfinite(rate), np.maximum(rate, 0.0), 0.0)

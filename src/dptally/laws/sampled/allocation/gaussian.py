@@ -23,7 +23,7 @@ from dptally.laws.sampled.allocation.lognormal import SmallLogNormal
 from dptally.laws.sampled.allocation.sums import Parts, log_bounds, tilts_of
 from dptally.laws.sampled.allocation.truncated import LargeLogNormal
 from dptally.numerics.normal import log_gaussian_delta, log_normal_tail
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, down, up
 from dptally.numerics.special import log_ndtr
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ class GaussianSum:
         parts: Parts = ((SmallLogNormal(self.shift), self.steps),)
         low, high, rate = log_bounds(parts, -b, terms=_ROUGH_TERMS) if self.rough else log_bounds(parts, -b)
         with np.errstate(divide="ignore"):
-            return low, np.minimum(high, np.log(b) + 4 * EPS), rate
+            return low, np.minimum(high, up(np.log(b), 4)), rate
 
     # -- large sums ----------------------------------------------------------------------------------------
 
@@ -119,11 +119,11 @@ class GaussianSum:
             return low, high, rate
         below, above, ratio = self.log_below(b[near])
         size = np.exp(above)
-        rest = (b[near] - t) * (1 - EPS), (b[near] - t) * (1 + EPS)
+        rest = down(b[near] - t), up(b[near] - t)
         move = 4 * EPS * b[near]  # of b itself
         with np.errstate(divide="ignore", invalid="ignore"):
-            low[near] = np.log(np.maximum(np.exp(below) * (1 - 4 * EPS) - rest[1] - move, 0.0)) - 4 * EPS
-            high[near] = np.log(np.maximum(size * (1 + 4 * EPS) - rest[0] + move, 0.0)) + 4 * EPS
+            low[near] = down(np.log(np.maximum(np.exp(below) * (1 - 4 * EPS) - rest[1] - move, 0.0)), 4)
+            high[near] = up(np.log(np.maximum(size * (1 + 4 * EPS) - rest[0] + move, 0.0)), 4)
             value = size - (b[near] - t)
             rate[near] = np.where(value > 0, (1.0 - ratio * size) / np.where(value > 0, value, 1.0), 1.0)
         low, high = (
@@ -200,8 +200,8 @@ class _Jumps:
         most = t * p_most * (1 + ulps) - b * q_least * (1 - ulps)
         tiny = 1e-300  # what leaves the doubles
         with np.errstate(divide="ignore"):
-            lower = np.log(np.maximum(least - tiny, 0.0)) - 4 * EPS
-            upper = np.log(np.maximum(most, 0.0) + tiny) + 4 * EPS
+            lower = down(np.log(np.maximum(least - tiny, 0.0)), 4)
+            upper = up(np.log(np.maximum(most, 0.0) + tiny), 4)
             rate = np.where(most > 0, q_most / np.where(most > 0, most, 1.0), 1.0)
         return lower, upper, rate
 

@@ -28,6 +28,7 @@ from dptally.laws.sampled.allocation.bounded_epochs import (
 )
 from dptally.laws.sampled.allocation.convex import hull
 from dptally.laws.sampled.allocation.law import AllocationLaw
+from dptally.numerics.rounding import down, up
 
 __all__ = ["is_long", "rough_bounds"]
 
@@ -101,6 +102,6 @@ def rough_bounds(parts: Parts, epsilon: Floats) -> tuple[Floats, Floats, Floats]
     lower, upper = below.bounds(epsilon)[0], above.bounds(epsilon)[1]
     further = above.bounds(epsilon + above.step)[1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        low, high = np.log(lower) - 1e-15, np.log(upper) + 1e-15
+        low, high = down(np.log(lower), 4), up(np.log(upper), 4)
         rate = (high - np.log(further)) / above.step
     return np.minimum(low, high), high, np.where(np.isfinite(rate), np.maximum(rate, 0.0), 0.0)
