@@ -22,7 +22,8 @@ MECHANISM = 10 * dp.Gaussian(10)
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("COLUMNS", "160")  # wide enough for every table
     return lambda *arguments: here(capsys, *arguments)
 
 

@@ -15,7 +15,6 @@ from typing import Any
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
 from dptally.interop.event_text import DEEPEST, Node, looks_like_event, read_event_text
-from dptally.interop.special_response import SpecialResponse
 from dptally.mechanisms import (
     ADD_REMOVE,
     REPLACE,
@@ -38,6 +37,7 @@ from dptally.mechanisms import (
     Sampled,
     TruncatedPoisson,
 )
+from dptally.mechanisms.special_response import SpecialResponse
 
 __all__ = ["EVENTS", "Kind", "NotPrivate", "from_dp_accounting"]
 

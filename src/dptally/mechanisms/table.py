@@ -41,6 +41,13 @@ TABLE: dict[str, Row] = {
         (),
         "discrete_laplace(scale, sensitivity=1)",
     ),
+    "SpecialResponse": Row(
+        "dptally.mechanisms.special_response",
+        "special_response",
+        "special_response",
+        (),
+        "special_response(lie, buckets)",
+    ),
     "RandomizedResponse": Row(
         "dptally.mechanisms.randomized_response",
         "randomized_response",

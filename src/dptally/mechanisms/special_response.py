@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from dptally import checks
 from dptally.law import Law
 from dptally.laws.atoms import PAIR_THEOREM, atomic_law
 from dptally.laws.pairs import Outcome, Outcomes
-from dptally.mechanisms import Mechanism
+from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.registry import declared
 from dptally.numerics.decimals import exact, sixty_digits
 
 __all__ = ["SpecialResponse"]
@@ -46,16 +48,29 @@ class _AgainstUniform:
         return found.mirrored() if self.reverse else found
 
 
+@declared(
+    section="noise",
+    plan="special_response",
+    example={"lie": 0.4, "buckets": 3},
+    refuses={"lie": (1, 1.5), "buckets": (1, 2.0)},
+)
 @dataclass(frozen=True, slots=True)
 class SpecialResponse(Mechanism):
-    """With probability ``lie`` a uniform one of ``buckets``, else the true one; a special record is always answered
-    by a uniform one.
+    """With probability ``lie`` a uniform one of ``buckets``, else the true one; a special record, which stands for
+    none, is always answered by a uniform one.
+
+    >>> round(SpecialResponse(0.4, 3).epsilon(0.0), 6)  # log of 1 / lie: an answer that is not the true one
+    0.916291
     """
 
     lie: float
     buckets: int
-    json_name: ClassVar[str] = "interop_special_response"
+    json_name: ClassVar[str] = "special_response"
     theorem: ClassVar[str] = PAIR_THEOREM
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lie", checks.open_probability("lie", self.lie))
+        object.__setattr__(self, "buckets", checks.count("buckets", self.buckets, least=2))
 
     def laws(self) -> tuple[Law, ...]:
         pair = _AgainstUniform(Fraction(self.lie), self.buckets)
