@@ -83,6 +83,8 @@ def _changed(draw: Draw, name: str, value: Any) -> Any:
         return tuple(k + move for k in value[: draw.randint(4, len(value))])
     if name == "tilts" and isinstance(value, tuple):
         return value[0] + draw.randint(0, 20), value[1] - draw.randint(0, 20)
+    if isinstance(value, bool):
+        return draw.random() < 0.5
     factor = math.exp(draw.uniform(-4.0, -0.5) if name in BUDGETS else draw.uniform(-3.0, 3.0))
     if name == "around":
         return tuple(x**factor for x in value)

@@ -13,6 +13,7 @@ from flint import arb
 from dptally.accounting.certified.contour import chernoff
 from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.solve import epsilon_ends
+from dptally.accounting.certified.tuning import STANDARD
 from dptally.law import Composition
 from dptally.law.adjacency import Direction
 from dptally.law.spread import right_share
@@ -201,3 +202,42 @@ def test_outside_its_range_the_bounds_are_trivial() -> None:
     assert found is not None
     assert found.log_delta(found.most * 1.01)[:2] == (-math.inf, 0.0)
     assert found.log_delta(found.least * 0.99)[:2] == (-math.inf, 0.0)
+
+
+def test_the_lattice_that_is_asked_before_long_contours() -> None:
+    """One level, sharp or nothing: it contains sharp truths, and with the upper end moved down by its width it would not."""
+    draw = random.Random(75)
+    answered = 0
+    for _ in range(7):
+        sigma, rate, delta = draw.uniform(0.6, 2.5), 10 ** draw.uniform(-3, -1), 10 ** draw.uniform(-9, -4)
+        composition = Composition.of([(SampledGaussianLaw(rate, sigma, SIDES["remove"]), 2)])
+        target = (math.log(delta) - 1e-12, math.log(delta) + 1e-12)
+        guess = chernoff.chernoff_epsilon(composition, target[0])
+        found = few_steps.for_delta(composition, target[0], guess, STANDARD.at_once)
+        if found is None:
+            continue
+        answered += 1
+        lower, upper = epsilon_ends(found, target)
+        assert 0 < upper - lower < STANDARD.routes.sharp_lattice * upper
+        assert refutes_none(sigma, rate, lower, upper, delta)
+        assert not refutes_none(sigma, rate, lower, lower, delta)
+    assert answered >= 4
+
+
+def refutes_none(sigma: float, rate: float, lower: float, upper: float, delta: float) -> bool:
+    """Whether delta(lower) >= delta >= delta(upper), certainly."""
+    above, below = (two_step_delta(sigma, rate, at, "remove", 15) for at in (lower, upper))
+    with precision(200):
+        return bool(above >= ball(delta) * (1 - arb(1e-11))) and bool(below <= ball(delta) * (1 + arb(1e-11)))
+
+
+def test_a_tilt_under_which_little_wraps_around() -> None:
+    """Ten steps in a transform of four times the length of one: the least Chernoff bound alone would wrap too much."""
+    composition = Composition.of([(SampledGaussianLaw(0.01, 1.1, SIDES["remove"]), 10)])
+    target = (math.log(1e-5) - 1e-12, math.log(1e-5) + 1e-12)
+    found = few_steps.for_delta(composition, target[0], 1.0535, STANDARD.at_once)
+    assert found is not None
+    assert len(found.sums) == 1
+    assert found.sums[0].wrapped < 1e-7
+    lower, upper = epsilon_ends(found, target)
+    assert lower <= 0.2717363323 <= upper  # between the ends that contours give, 0.27173633133 and 0.27173633420

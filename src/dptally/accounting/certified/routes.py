@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -33,12 +34,13 @@ from dptally.accounting.certified.bounds import (
     LogTarget,
     log_interval,
 )
+from dptally.accounting.certified.contour import curve as neighbours
 from dptally.accounting.certified.contour import inversion
 from dptally.accounting.certified.contour import smoothed as smoothing
 from dptally.accounting.certified.contour import swapped as reversal
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.route import Route
-from dptally.accounting.certified.tuning import Tuning
+from dptally.accounting.certified.tuning import ContourTuning, DecidingTuning, Tuning
 from dptally.numerics.rounding import down, up
 
 __all__ = ["ROUTES", "in_order"]
@@ -154,20 +156,30 @@ class Contour(Route):
     def applies(self, plan: Plan) -> bool:
         return plan.transformable
 
-    def _budget(self, plan: Plan) -> int:
+    def _choices(self, plan: Plan) -> tuple[ContourTuning, int]:
         """How much work one plain contour is worth: less where rare large losses can be counted apart."""
         most = plan.tuning.contour.most_work
-        return min(most, most // plan.tuning.routes.share_of_work * len(plan.parts)) if plan.cuttable else most
+        if not plan.cuttable:
+            return plan.tuning.contour, most
+        return _short(plan.tuning, min(most, most // plan.tuning.routes.share_of_work * len(plan.parts)))
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
-        found = inversion.for_epsilon(plan.composition, epsilon, plan.tuning.contour, self._budget(plan))
+        found = inversion.for_epsilon(plan.composition, epsilon, *self._choices(plan))
         if found is not None:
             yield found
 
     def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
-        found = inversion.for_delta(plan.composition, target.low, plan.tuning.contour, self._budget(plan))
+        made = neighbours.for_delta if len(plan.parts) == 1 else inversion.for_delta
+        found = made(plan.composition, target.low, *self._choices(plan))
         if found is not None:
             yield found
+
+
+@lru_cache(maxsize=64)
+def _short(tuning: Tuning, work: int) -> tuple[ContourTuning, int]:
+    """The choices of a contour that is worth so much work, so that a longer one is not begun."""
+    terms = math.ceil(tuning.routes.most_terms * math.sqrt(work))
+    return replace(tuning.contour, most_terms=min(tuning.contour.most_terms, terms)), work
 
 
 class TotalVariation(_EndsOnly):
@@ -293,16 +305,19 @@ class DecisiveLattice(Route):
     def sharp(self, tuning: Tuning) -> float:
         return tuning.routes.sharp_lattice
 
+    def choices(self, tuning: Tuning) -> DecidingTuning:
+        return tuning.deciding
+
     def applies(self, plan: Plan) -> bool:
         from dptally.accounting.certified.lattice import decisive as few_steps
 
-        return few_steps.applies(plan.composition, plan.tuning.deciding)
+        return few_steps.applies(plan.composition, self.choices(plan.tuning))
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
         from dptally.accounting.certified.lattice import decisive as few_steps
 
         guess = plan.chernoff_log_delta(epsilon)
-        found = few_steps.for_epsilon(plan.composition, epsilon, guess, plan.tuning.deciding)
+        found = few_steps.for_epsilon(plan.composition, epsilon, guess, self.choices(plan.tuning))
         if found is not None:
             yield found
 
@@ -310,9 +325,19 @@ class DecisiveLattice(Route):
         from dptally.accounting.certified.lattice import decisive as few_steps
 
         guess = plan.chernoff_epsilon(target.low)
-        found = few_steps.for_delta(plan.composition, target.low, guess, plan.tuning.deciding)
+        found = few_steps.for_delta(plan.composition, target.low, guess, self.choices(plan.tuning))
         if found is not None:
             yield found
+
+
+class LatticeAtOnce(DecisiveLattice):
+    """The same before the longer contours, where rare large losses make these long: one lattice, if sharp at once."""
+
+    def choices(self, tuning: Tuning) -> DecidingTuning:
+        return tuning.at_once
+
+    def applies(self, plan: Plan) -> bool:
+        return 1 < plan.steps <= plan.tuning.routes.few_steps and plan.cuttable and super().applies(plan)
 
 
 class TiltedLattice(_EndsOnly):
@@ -369,7 +394,7 @@ class BasicComposition(_EndsOnly):
 
 _EARLY_EXITS: tuple[Route, ...] = (TotalVariation(), NearSupremum(), Vanishing())
 _FIRST: tuple[Route, ...] = (OneStep(), BinomialSum(), Enumeration(), StopBelow(), Contour())
-_CONTOURS: tuple[Route, ...] = (SwappedPair(), BigJump(), SmoothedContour())
+_CONTOURS: tuple[Route, ...] = (LatticeAtOnce(), SwappedPair(), BigJump(), SmoothedContour())
 _LAST: tuple[Route, ...] = (FewBeside(), DecisiveLattice(), TiltedLattice(), BasicComposition(), Chernoff())
 
 ROUTES: tuple[Route, ...] = (*_FIRST, *_EARLY_EXITS, *_CONTOURS, *_LAST)

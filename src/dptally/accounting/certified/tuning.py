@@ -36,12 +36,14 @@ def _ratios(*logs: float) -> tuple[float, ...]:
 class RouteTuning:
     """Which routes are asked first, and at which relative width no other one is asked."""
 
+    few_steps: int = 12  # of a law with rare large losses, up to which one lattice costs less than contours
     many_laws: int = 16  # different laws, from which on the smoothed contour comes before the early exits
     sharp_contour: float = 1e-9
     sharp_split: float = 5e-7
     sharp_lattice: float = 9e-7
     known: float = 1e-7  # of what others found: no route that aims at less is asked for an epsilon
     share_of_work: int = 10  # what a plain contour may cost where rare losses can be counted apart: one in so many
+    most_terms: float = 2.0  # of a plain contour there, times the root of its work: its terms are about its nodes
     few_shared: int = 4  # questions that are worth a common contour
 
 
@@ -86,6 +88,7 @@ class ContourTuning:
     hopeless: float = 14.0  # nats by which the tail may exceed its share before another method is better
     most_terms: int = 1 << 17
     most_work: int = 30_000_000  # terms times nodes: about 0.1 s
+    block_ratio: float = 1.1  # that of the counts of one law that share the contour of a single question
     curve_ratio: float = 1.2  # the largest ratio of the counts that share one contour
 
 
@@ -163,10 +166,13 @@ class DecidingTuning:
     coarse_room: float = 4.0
     levels: tuple[float, ...] = (math.inf, 0.35, 0.12, 0.04)  # of eps: the first splits nothing
     negligible: float = 30.0  # nats
+    log_noise: float = -30.0  # of tilted masses, about: what a transform may fold back costs nothing below
     small: float = 0.1  # of the range of losses: an eps below this is not the scale on which they vary
     width: float = 3e-7  # the relative width that the lattice step is chosen for
     enough: float = -18.0  # log of the error relative to delta at which no other level is tried
     coarse_enough: float = -5.0
+    hopeless: float = -4.0  # the same, far from the answer, at which to be sure is to give up
+    sure: bool = False  # give nothing where that takes more points, or where no level was enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +239,12 @@ class Tuning:
     lattice: LatticeTuning = field(default_factory=LatticeTuning)
     outcomes: OutcomeTuning = field(default_factory=OutcomeTuning)
     binomial: BinomialTuning = field(default_factory=BinomialTuning)
+    #: of the lattice that is asked before the contours: one level, and nothing that is not sharp at once
+    at_once: DecidingTuning = field(
+        default_factory=lambda: DecidingTuning(
+            levels=(1e6,), coarse_enough=-12.0, enough=-16.0, most_points=1 << 16, width=5e-7, sure=True
+        )
+    )
 
 
 STANDARD = Tuning()

@@ -15,6 +15,7 @@ the nodes (nodes.py), and the sum with its bounds (:class:`Inversion`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,7 +34,7 @@ from dptally.numerics.rounding import EPS
 
 Complexes = NDArray[np.complex128]
 
-__all__ = ["Inversion", "for_delta", "for_epsilon", "invert", "tilted"]
+__all__ = ["Inversion", "for_delta", "for_epsilon", "invert", "tilted", "transformable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,16 +183,21 @@ def _located(
     composition: Composition, locate: Locate, epsilon: float | None, tuning: ContourTuning, most_work: int | None
 ) -> Inversion | None:
     parts = composition.parts
-    if not all(type(law).has_characteristic for law, _ in parts):
+    if not transformable(parts):
         return None
-    if all(type(law).log_decay is Law.log_decay for law, _ in parts):
-        return None  # point masses only: nothing decays
     found = tilted(parts, locate, tuning)
     if found is None:
         return None
     tilts, row, decaying = found
     saddle = Saddle.of(row, asked=epsilon)
     return invert(parts, saddle, tilts, decaying, tuning, tuning.most_work if most_work is None else most_work)
+
+
+def transformable(parts: Sequence[tuple[Law, int]]) -> bool:
+    """Whether every law has a characteristic function, and at least one that decays: not point masses only."""
+    return all(type(law).has_characteristic for law, _ in parts) and any(
+        type(law).log_decay is not Law.log_decay for law, _ in parts
+    )
 
 
 def tilted(parts: Losses, locate: Locate, tuning: ContourTuning) -> tuple[MomentTable, MomentTable, Losses] | None:

@@ -49,8 +49,8 @@ class Grid:
             return None
         log_cut = math.log(tuning.relative) + min(saddle.log_size for saddle, _ in saddles)
         guess = math.sqrt(2 * max(1.0, -log_cut) / max(saddles[0][0].variance, 1e-300))
-        cut, log_bound = cut_off(decaying, theta, guess, log_cut, tuning)
         step = 2 * math.pi / period
+        cut, log_bound = cut_off(decaying, theta, guess, log_cut, tuning, step * tuning.most_terms)
         number = math.ceil(cut / step) + 1
         if number > tuning.most_terms or log_bound - math.log(cut) > log_cut + tuning.hopeless:
             return None
@@ -62,9 +62,12 @@ class Grid:
 
 
 def cut_off(
-    parts: Losses, theta: float, guess: float, log_tolerance: float, tuning: ContourTuning
+    parts: Losses, theta: float, guess: float, log_tolerance: float, tuning: ContourTuning, most: float = math.inf
 ) -> tuple[float, float]:
-    """(U, log B) with |phi| <= B for every u >= U: the first U that was tried with B / U below the tolerance."""
+    """(U, log B) with |phi| <= B for every u >= U: the first U that was tried with B / U below the tolerance.
+
+    Nothing is looked for beyond ``most``: U is above it then, and B / U above the tolerance.
+    """
     closer = np.maximum(tuning.closer, 1.0)  # ever further out
     u, last, best, modest = guess * np.asarray(tuning.starts), math.inf, None, None
     while True:
@@ -83,6 +86,8 @@ def cut_off(
             u, last = np.geomspace(last, u[0], 8)[1:-1], math.inf  # the step was a long one: look in between
             continue
         last, found = float(u[-1]), float(total[-1])
+        if last > most:
+            return last, found
         if last > tuning.furthest * guess:  # point masses: phi does not decay any further
             return (last, found) if modest is None else modest
         # log B falls like u^2 at first, later more slowly: so far it is at least to the goal

@@ -161,7 +161,10 @@ def for_delta(
         if found is None:
             return None
         before, eps = eps, _solved(found, log_delta)
-        if abs(eps - before) < 0.02 * eps:
+        near = abs(eps - before) < 0.02 * eps
+        if tuning.sure and _log_error(found, eps) > (tuning.coarse_enough if near else tuning.hopeless):
+            return None
+        if near:
             break
     return _near(composition, eps, log_delta, None, tuning)
 
@@ -171,7 +174,7 @@ def for_epsilon(
 ) -> FewSteps | None:
     """Bounds at this eps >= 0; ``log_guess`` is an upper bound of log delta(eps)."""
     coarse = _near(composition, epsilon, log_guess, tuning.coarse, tuning)
-    if coarse is None:
+    if coarse is None or (tuning.sure and _log_error(coarse, epsilon) > tuning.coarse_enough):
         return None
     log_delta = max(coarse.estimate(epsilon), -690.0)
     return _near(composition, epsilon, log_delta, None, tuning)
@@ -188,6 +191,12 @@ def _solved(found: FewSteps, log_delta: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if found.estimate(middle) > log_delta else (low, middle)
     return 0.5 * (low + high)
+
+
+def _log_error(found: FewSteps, epsilon: float) -> float:
+    """log of what transforms and what was left out may have cost, relative to delta; the lattice step not counted."""
+    errors = [part.logs(epsilon, 0.0)[1] for part in found.sums]
+    return log_sum([*errors, found.log_left_out]) - found.estimate(epsilon)
 
 
 def _near(
@@ -207,6 +216,8 @@ def _near(
     step = math.sqrt(tuning.width * scale / (rate * n**1.5)) if points is None else (high - low) / points
     number = math.ceil((high - low) / step) + 2
     if number > tuning.most_points:
+        if tuning.sure:
+            return None
         number = tuning.most_points
         step = (high - low) / (number - 2)
     spread = law.spread(low, step, number)
@@ -219,12 +230,12 @@ def _near(
         if sums is None:
             continue
         found = FewSteps(*sums[:1], n, spread, sums[1], least, most, epsilon)
-        error = log_sum([part.logs(epsilon, 0.0)[1] for part in found.sums] + [sums[1]]) - found.estimate(epsilon)
+        error = _log_error(found, epsilon)
         if error < least_error:
             best, least_error = found, error
         if error < (tuning.enough if points is None else tuning.coarse_enough):
-            break
-    return best
+            return found
+    return None if tuning.sure and points is None else best
 
 
 def _sums(
@@ -251,7 +262,6 @@ def _sums(
             break
         heavy_k = _moments(heavy, spread.low + cut * spread.step, spread.step, theta) if k else np.zeros_like(theta)
         bound = (n - k) * light_k + k * heavy_k - theta * epsilon - (theta * np.log1p(1 / theta) + np.log1p(theta))
-        best = int(np.argmin(bound))
         charged = log_ways + float((bound + theta * (epsilon - least)).min())  # holds for every eps >= least
         if charged < log_delta - tuning.negligible:
             left_out.append(charged)
@@ -259,8 +269,11 @@ def _sums(
         work += max(4, k + 1) * len(spread.mass)
         if k > 12 or work > tuning.most_work:
             return None
-        part = _power(spread, cut, n, k, _refined(theta, bound, best), log_ways, least, tuning.longest)
-        sums.append(part)
+        reach = n * spread.low + _lengths(len(spread.mass), cut, n, k, tuning.longest)[1] * spread.step
+        folded = _log_folded(theta, (n - k) * light_k + k * heavy_k, reach)
+        best = int(np.argmin(bound + np.logaddexp(folded, tuning.log_noise)))
+        at = _refined(theta, bound, best) if best == int(np.argmin(bound)) else float(theta[best])
+        sums.append(_power(spread, cut, n, k, at, log_ways, least, tuning.longest))
     return tuple(sums), log_sum(left_out) + 1e-9 if left_out else -math.inf
 
 
@@ -272,6 +285,19 @@ def _refined(theta: Floats, bound: Floats, i: int) -> float:
     bend = a - 2 * b + c
     shift = 0.5 * (a - c) / bend if bend > 0 else 0.0
     return float(theta[i] * (theta[1] / theta[0]) ** float(np.clip(shift, -1, 1)))
+
+
+def _log_folded(theta: Floats, moment: Floats, reach: float) -> Floats:
+    """log of the tilted mass beyond ``reach``, about, at each tilt: Chernoff at the larger ones. Only steers."""
+    excess = moment - theta * reach
+    least = np.minimum.accumulate(excess[::-1])[::-1]
+    return np.asarray(np.minimum(np.append(least[1:], np.inf) - excess, 0.0))
+
+
+def _lengths(points: int, cut: int, n: int, k: int, longest: int) -> tuple[int, int]:
+    """Points of the whole sum, and of its transform: not more than a few times those of one step."""
+    full = (n - k) * (cut - 1) + k * (points - 1) + 1
+    return full, _fast_length(min(full, max(4, k + 1) * points + 4096, longest))
 
 
 def _moments(mass: Floats, low: float, step: float, theta: Floats) -> Floats:
@@ -306,8 +332,7 @@ def _power(spread: Spread, cut: int, n: int, k: int, theta: float, log_ways: flo
     heavy, heavy_k = np.zeros(1), 0.0
     if k:
         heavy, heavy_k = _tilted(spread.mass[cut:], spread.low + cut * spread.step, spread.step, theta)
-    full = (n - k) * (cut - 1) + k * (points - 1) + 1
-    length = _fast_length(min(full, max(4, k + 1) * points + 4096, longest))
+    full, length = _lengths(points, cut, n, k, longest)
     transform = _integer_power(np.fft.rfft(light, length), n - k)
     if k:
         shifted = np.zeros(points)
