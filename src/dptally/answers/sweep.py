@@ -135,5 +135,9 @@ def _of_point(
     plan = make(**point)
     if not isinstance(plan, Mechanism):
         raise InvalidType("make(...)", "a mechanism or plan", plan)
+    if values.size == 1:
+        at = float(values[0])
+        box = plan.epsilon_interval(at) if name == "delta" else plan.delta_interval(at)
+        return [(box.lower, box.upper)]
     boxes: IntervalArray = plan.epsilon_interval(values) if name == "delta" else plan.delta_interval(values)
     return list(zip(boxes.lower.tolist(), boxes.upper.tolist(), strict=True))

@@ -48,6 +48,8 @@ class GaussianLaw(Law):
 
     @classmethod
     def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> Law:
+        if len(parts) == 1 and parts[0][1] == 1:
+            return parts[0][0]
         total = Fraction(0)
         for law, n in parts:
             if isinstance(law, GaussianLaw):
@@ -71,8 +73,8 @@ class GaussianLaw(Law):
         from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
         from dptally.laws.sampled.gaussian.parameters import Declared
 
-        given = Declared(rate, self.exact_variance)
-        return SampledGaussianLaw(*given.pessimistic(), direction, None if given.unrounded() else given)
+        rounded, given = Declared(rate, self.exact_variance).rounded()
+        return SampledGaussianLaw(*rounded, direction, given)
 
     def sampled_replace(self, rate: Fraction) -> Law:
         from dptally.laws.sampled.gaussian.parameters import Declared
@@ -80,8 +82,8 @@ class GaussianLaw(Law):
 
         if rate == 1:
             return GaussianLaw.of_variance(4 * self.exact_variance)  # N(1/sigma, 1) against N(-1/sigma, 1)
-        given = Declared(rate, self.exact_variance)
-        return SampledReplaceGaussianLaw(*given.pessimistic(), None if given.unrounded() else given)
+        rounded, given = Declared(rate, self.exact_variance).rounded()
+        return SampledReplaceGaussianLaw(*rounded, given)
 
     def ball(self, count: int) -> BallLoss | None:
         from dptally.laws.ball.losses import GaussianBall

@@ -42,6 +42,8 @@ def root(value: Fraction) -> tuple[float, float]:
     ((1.5, 1.5), True)
     """
     lower = upper = math.sqrt(float(value))
+    if Fraction(lower) ** 2 == value:
+        return lower, lower
     while Fraction(lower) ** 2 > value:
         lower = math.nextafter(lower, -math.inf)
     while Fraction(upper) ** 2 < value:

@@ -159,7 +159,7 @@ CHARGES: dict[str, tuple[str, Tuning, Callable[[pytest.MonkeyPatch], None]]] = {
     ),
     "cut-off": (
         "inversion",
-        _coarse(contour={"relative": 1e-2, "fair": 20.0, "hopeless": 20.0}),
+        _coarse(contour={"relative": 1e-2, "fair": 20.0, "hopeless": 20.0}, routes={"most_terms": 1e3}),
         lambda patch: patch.setattr(Inversion, "of", _without_tail(Inversion.of)),
     ),
     "spread": (

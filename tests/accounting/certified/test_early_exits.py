@@ -11,9 +11,11 @@ import mpmath as mp
 import pytest
 
 import dptally as dp
-from dptally.accounting.certified.bounds import LogTarget
+from dptally.accounting.certified import engine
+from dptally.accounting.certified.bounds import LogTarget, log_interval
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.routes import BasicComposition
+from dptally.accounting.certified.walk import walk_epsilon
 
 Atoms = list[tuple[mp.mpf, mp.mpf]]  # (loss, probability), finite losses only
 
@@ -139,3 +141,30 @@ def test_delta_of_a_plan_is_at_least_that_of_one_step() -> None:
         assert mp.mpf(1) - mp.mpf("3e-8") < box.lower <= 1
         assert box.lower <= one + mp.mpf("1e-15") or box.method != "basic composition"
     assert box.upper == 1.0
+
+
+FLOORS = [(1.0, 0.01, 1), (4.1, 0.3, 1), (1.1, 0.01, 3), (1.0, 0.01, 1000), (3.0, 0.02, 1000), (2.0, 0.3, 40)]
+
+
+@pytest.mark.parametrize(("sigma", "rate", "steps"), FLOORS)
+def test_a_direction_that_is_not_above_the_other_need_not_be_sharp(sigma: float, rate: float, steps: int) -> None:
+    """The larger direction decides: with the exits below its floor the answer is that of both asked in full."""
+    both = dp.dpsgd(sigma, rate, steps).directions()
+    alone = [engine.epsilon_interval([direction], 1e-5) for direction in both]
+    box = engine.epsilon_interval(both, 1e-5)
+    assert box.lower == max(one.lower for one in alone)
+    assert max(one.upper for one in alone) <= box.upper <= max(one.upper for one in alone) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("sigma", "rate", "steps"), FLOORS)
+def test_a_floor_stops_nothing_that_is_above_it(sigma: float, rate: float, steps: int) -> None:
+    """An exit says "at most the floor" where that is true, and of a floor below the answer it says nothing."""
+    for direction in dp.dpsgd(sigma, rate, steps).directions():
+        alone = engine.epsilon_interval([direction], 1e-5)
+        for share in (0.5, 0.999, 1 - 1e-8, 1 + 1e-6, 1.5):
+            floor = share * alone.upper
+            target = LogTarget(*log_interval(1e-5), 1e-5)
+            ends = walk_epsilon(Plan(direction, floor), target, [])
+            assert ends.upper >= alone.lower
+            assert ends.upper <= floor or share < 1
+            assert Plan(direction, floor).chernoff_below(target.low) >= alone.lower

@@ -205,7 +205,7 @@ def test_outside_its_range_the_bounds_are_trivial() -> None:
 
 
 def test_the_lattice_that_is_asked_before_long_contours() -> None:
-    """One level, sharp or nothing: it contains sharp truths, and with the upper end moved down by its width it would not."""
+    """One level, sharp or nothing: it contains sharp truths, and with the upper end at the lower one it would not."""
     draw = random.Random(75)
     answered = 0
     for _ in range(7):

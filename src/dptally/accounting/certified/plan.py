@@ -28,7 +28,7 @@ __all__ = ["Plan"]
 
 
 class Plan:
-    """A composition of laws that have a dominating pair. ``floor``: an answer certainly below it decides nothing.
+    """A composition of laws that have a dominating pair. ``floor``: an answer certainly not above it decides nothing.
 
     ``tuning``: the choices of all routes. ``quick``: no lattice is asked.
     """
@@ -103,6 +103,12 @@ class Plan:
     def chernoff_epsilon(self, log_delta: float) -> float:
         """An upper bound of the smallest eps >= 0 whose finite delta is at most exp(log_delta)."""
         return self._once("epsilon", log_delta, self._chernoff_epsilon)
+
+    def chernoff_below(self, log_delta: float) -> float:
+        """The same at a few tilts, where they show that it is below the floor; else infinity. Losses with K only."""
+        with np.errstate(all="ignore"):
+            bound = chernoff.chernoff_near(self.composition, log_delta, self.floor, self.tuning.contour)
+        return bound if bound < self.floor else math.inf
 
     def _once(self, name: str, at: float, function: Callable[[float], float]) -> float:
         key = name, at

@@ -70,9 +70,15 @@ class Route(ABC):
         """Bounded profiles made for the eps at which delta takes the target, better ones later."""
 
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
-        """Ends of the smallest eps >= 0 whose finite delta is at most the target, better ones later."""
+        """Ends of the smallest eps >= 0 whose finite delta is at most the target, better ones later.
+
+        Where delta at the floor is at most the target, eps is at most the floor, and no more need be known.
+        """
         for profile in self.near_delta(plan, target):
-            yield epsilon_ends(profile, target, plan.tuning.search)
+            if plan.floor > 0 and bounds_at(profile, plan.floor).upper <= target.low:
+                yield Ends(0.0, plan.floor)
+            else:
+                yield epsilon_ends(profile, target, plan.tuning.search)
 
 
 def answers_of(route: str, answers: Iterator[Answer], trail: Trail) -> Iterator[Answer]:

@@ -4,8 +4,9 @@ one step              the law's own certified profile                           
 binomial sum          many copies of one loss with two values                                    (lattice/binomial.py)
 sum over all outcomes few steps of few values                                                   (lattice/enumeration.py)
 contour               smooth losses: one trapezoid sum through the saddle point                  (contour/inversion.py)
-Chernoff below the other direction (before the contour), total variation, near the largest loss  (plan.py)
+Chernoff below the other direction (first of all), total variation, near the largest loss        (plan.py)
 contour, swapped pair eps next to 0: the other direction of the same pair at -eps                (contour/swapped.py)
+lattice of deciding losses   few steps of one law, if one lattice will do                     (lattice/decisive.py)
 big jumps             rare large losses: a contour for every size of loss                        (big_jump/plan.py)
 smoothed contour      different laws with point masses: a contour with a little noise            (contour/smoothed.py)
 sum over the outcomes of some   few outcomes of some laws, the others once for each              (conditioned.py)
@@ -224,6 +225,10 @@ class StopBelow(Chernoff):
     def applies(self, plan: Plan) -> bool:
         return plan.floor > 0 and plan.transformable
 
+    def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
+        yield Ends(0.0, plan.chernoff_below(target.low))
+        yield from super().epsilon(plan, target)
+
 
 class Vanishing(Chernoff):
     """Chernoff's bound of delta where the contour failed: below the least double nothing else need be known."""
@@ -393,7 +398,7 @@ class BasicComposition(_EndsOnly):
 
 
 _EARLY_EXITS: tuple[Route, ...] = (TotalVariation(), NearSupremum(), Vanishing())
-_FIRST: tuple[Route, ...] = (OneStep(), BinomialSum(), Enumeration(), StopBelow(), Contour())
+_FIRST: tuple[Route, ...] = (StopBelow(), OneStep(), BinomialSum(), Enumeration(), Contour())
 _CONTOURS: tuple[Route, ...] = (LatticeAtOnce(), SwappedPair(), BigJump(), SmoothedContour())
 _LAST: tuple[Route, ...] = (FewBeside(), DecisiveLattice(), TiltedLattice(), BasicComposition(), Chernoff())
 

@@ -74,14 +74,15 @@ class SearchTuning:
 class ContourTuning:
     """One trapezoid sum through a saddle point: tilts, period, cut-off, nodes."""
 
-    blocks: tuple[int, ...] = (-26, 7, 13, 19, 25, 31, 41, 51, 61)  # tilts 2^(k/2), tabulated block after block
+    blocks: tuple[int, ...] = (-26, 11, 19, 25, 31, 41, 51, 61)  # tilts 2^(k/2), tabulated block after block
     around: tuple[float, ...] = _ratios(-0.3, -0.15, -0.08, -0.04, -0.02, 0.0, 0.02, 0.04, 0.08, 0.15, 0.3)
-    steady: float = 1.5  # ratio of neighbouring K'' up to which Taylor's formula finds the saddle's row
+    glance: tuple[float, ...] = (0.35, 0.5, 0.7, 1.0, 1.4)  # tilts of a first look at Chernoff's bound, times a guess
+    steady: float = 3.0  # ratio of neighbouring K'' up to which Taylor's formula finds the saddle's row
     few_parts: int = 8  # up to here the decay of all parts is looked at
     leading: float = 0.9  # of the variance: the parts that carry it are looked at
     relative: float = 1e-14  # what each truncation may cost, relative to delta
     node_tolerance: float = 1e-15  # what the nodes of one law may cost, relative to the number of steps
-    starts: tuple[float, ...] = tuple(1.1 * 1.26**k for k in range(6))  # candidates for the cut-off, times a guess
+    starts: tuple[float, ...] = tuple(1.1 * 1.26**k for k in range(3))  # candidates for the cut-off, times a guess
     closer: tuple[float, ...] = tuple(1.12**k for k in range(6))
     furthest: float = 3000.0  # times the guess: there phi does not decay any further
     fair: float = 8.0  # nats by which the tail may exceed its share where phi stops decaying: 3e-11 of delta

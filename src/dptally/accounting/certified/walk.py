@@ -85,6 +85,9 @@ def walk_epsilon(plan: Plan, target: LogTarget, trail: Trail) -> Ends:
         lower = walk_epsilon(plan, LogTarget(target.high, target.high, target.delta), trail).lower
         return Ends(min(lower, upper), upper)
     best = Ends(0.0, max(0.0, plan.supremum.upper))
+    if best.upper < plan.floor:
+        trail.append(Visit("the largest possible loss", *best, "sharp"))
+        return best
     for route in in_order(plan):
         if not route.applies(plan):
             continue
@@ -96,7 +99,7 @@ def walk_epsilon(plan: Plan, target: LogTarget, trail: Trail) -> Ends:
                 continue
             narrower = ends.lower > best.lower or ends.upper < best.upper
             best = intersection(best, ends, name)
-            done = route.final or best.upper < plan.floor or _is_narrow(best, route.sharp(plan.tuning))
+            done = route.final or best.upper <= plan.floor or _is_narrow(best, route.sharp(plan.tuning))
             trail.append(Visit(name, *best, "sharp" if done else "narrower" if narrower else "no narrower"))
             if done:
                 return best

@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from dptally.accounting.certified.contour.tables import tabulate
+from dptally.accounting.certified.contour.tables import tabulate, tabulate_at
 from dptally.accounting.certified.tuning import STANDARD, ContourTuning
 from dptally.law import Composition
 from dptally.law.characteristic import MomentTable
 from dptally.law.law import Floats
 from dptally.numerics.rounding import EPS
 
-__all__ = ["chernoff_epsilon", "chernoff_log_delta", "log_chernoff"]
+__all__ = ["chernoff_epsilon", "chernoff_log_delta", "chernoff_near", "epsilon_bounds", "log_chernoff"]
 
 
 def chernoff_epsilon(composition: Composition, log_delta: float, tuning: ContourTuning = STANDARD.contour) -> float:
@@ -21,17 +21,27 @@ def chernoff_epsilon(composition: Composition, log_delta: float, tuning: Contour
     up.
     """
 
-    def bound(rows: MomentTable) -> Floats:
-        t = rows.theta
-        size = np.abs(rows.moment) + abs(log_delta) + t * np.log1p(1 / t) + np.log1p(t)
-        return np.asarray(
-            (rows.moment + rows.error - log_delta - t * np.log1p(1 / t) - np.log1p(t) + 8 * EPS * size)
-            / t
-            * (1 + 4 * EPS)
-        )
+    def passed(rows: MomentTable) -> bool:
+        return bool(np.argmin(epsilon_bounds(rows, log_delta)) < len(rows.theta) - 4)
 
-    table = tabulate(composition.parts, lambda rows: bool(np.argmin(bound(rows)) < len(rows.theta) - 4), tuning)
-    return max(0.0, float(bound(table).min())) if len(table.theta) else math.inf
+    table = tabulate(composition.parts, passed, tuning)
+    return max(0.0, float(epsilon_bounds(table, log_delta).min())) if len(table.theta) else math.inf
+
+
+def chernoff_near(composition: Composition, log_delta: float, epsilon: float, tuning: ContourTuning) -> float:
+    """The same bound at a few tilts about the one at which a Gaussian loss would have this epsilon at this delta."""
+    theta = min(max(2.0 * -log_delta / epsilon, 1e-6), 1e6) * np.asarray(tuning.glance)
+    table = tabulate_at(composition.parts, theta)
+    bounds = epsilon_bounds(table, log_delta)
+    return max(0.0, float(bounds.min())) if np.isfinite(bounds).all() else math.inf
+
+
+def epsilon_bounds(rows: MomentTable, log_delta: float) -> Floats:
+    """(K(t) - log delta + log c(t)) / t at each tilt, rounded up."""
+    t = rows.theta
+    log_c = t * np.log1p(1 / t) + np.log1p(t)
+    size = np.abs(rows.moment) + abs(log_delta) + log_c
+    return np.asarray((rows.moment + rows.error - log_delta - log_c + 8 * EPS * size) / t * (1 + 4 * EPS))
 
 
 def log_chernoff(table: MomentTable, epsilon: float) -> Floats:

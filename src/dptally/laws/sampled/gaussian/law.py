@@ -30,7 +30,7 @@ from dptally.laws.sampled.gaussian.lattice import spread
 from dptally.laws.sampled.gaussian.parameters import Declared, edge
 from dptally.laws.sampled.gaussian.window import SampledGaussianBand
 from dptally.laws.sampled.pair import log_profile_add, log_profile_remove, mixture, remove_inner
-from dptally.numerics.normal import log_gaussian_delta
+from dptally.numerics.normal import gaussian_epsilon_log, log_gaussian_delta
 from dptally.numerics.rounding import EPS, up
 from dptally.numerics.special import ndtr
 
@@ -200,6 +200,14 @@ class SampledGaussianLaw(Law):
         if self.side is Direction.REMOVE:
             return log_profile_remove(self.rate, epsilon, inner)
         return log_profile_add(self.rate, epsilon, inner)
+
+    def about_epsilon(self, log_delta: float) -> float | None:
+        """REMOVE: delta is q times that of the noise without sampling at log((e^eps - (1 - q)) / q)."""
+        inner = log_delta - math.log(self.rate)
+        if self.side is Direction.ADD or not inner < 0:
+            return None
+        unsampled = float(gaussian_epsilon_log(1.0 / self.sigma, inner)[1])
+        return float(self._kernel().log_a(np.array([self.sigma * unsampled + 0.5 / self.sigma]))[0])
 
     def _position(self, log_ratio: Floats) -> Floats:
         """The s at which log A(s) takes this value; -inf below log(1-q)."""

@@ -29,9 +29,10 @@ class Declared:
         rate, sigma = _ends(self.rate, self.variance)
         return rate[0], sigma[1]
 
-    def unrounded(self) -> bool:
-        """Whether both are doubles."""
-        return self.pessimistic() == self.optimistic()
+    def rounded(self) -> tuple[tuple[float, float], Declared | None]:
+        """:meth:`pessimistic`, and itself unless both are doubles."""
+        rate, sigma = _ends(self.rate, self.variance)
+        return (rate[1], sigma[0]), None if rate[0] == rate[1] and sigma[0] == sigma[1] else self
 
 
 @lru_cache(maxsize=256)
