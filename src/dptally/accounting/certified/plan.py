@@ -12,7 +12,7 @@ import numpy as np
 
 from dptally.accounting import renyi
 from dptally.accounting.certified.big_jump import plan as jumps
-from dptally.accounting.certified.contour import chernoff
+from dptally.accounting.certified.contour import chernoff, inversion
 from dptally.accounting.certified.contour.tables import tabulate_at
 from dptally.accounting.certified.tuning import STANDARD, Tuning
 from dptally.accounting.moments import log_moment_upper
@@ -104,11 +104,22 @@ class Plan:
         """An upper bound of the smallest eps >= 0 whose finite delta is at most exp(log_delta)."""
         return self._once("epsilon", log_delta, self._chernoff_epsilon)
 
-    def chernoff_below(self, log_delta: float) -> float:
-        """The same at a few tilts, where they show that it is below the floor; else infinity. Losses with K only."""
+    def is_below_floor(self, log_delta: float) -> bool:
+        """Whether a few tilts show that eps is at most the floor: Chernoff's bound there, or a contour through one.
+
+        delta falls with eps: where it is at most the target at the floor, eps is at most the floor.
+        """
         with np.errstate(all="ignore"):
-            bound = chernoff.chernoff_near(self.composition, log_delta, self.floor, self.tuning.contour)
-        return bound if bound < self.floor else math.inf
+            rows = chernoff.glance(self.composition, log_delta, self.floor, self.tuning.below)
+            bounds = chernoff.epsilon_bounds(rows, log_delta)
+            if not np.isfinite(bounds).all():
+                return False
+            if float(bounds.min()) <= self.floor:
+                return True
+            if len(self.parts) > 1:
+                return False
+            contour = inversion.at_row(self.composition, rows, int(np.argmin(bounds)), self.floor, self.tuning.below)
+            return contour is not None and contour.log_delta(self.floor).upper <= log_delta
 
     def _once(self, name: str, at: float, function: Callable[[float], float]) -> float:
         key = name, at

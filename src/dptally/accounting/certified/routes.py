@@ -220,13 +220,14 @@ class Chernoff(_EndsOnly):
 
 
 class StopBelow(Chernoff):
-    """Chernoff's bound early: a direction that it puts below the other one need not be sharp."""
+    """Early: a direction that Chernoff's bound or a rough contour puts below the other one need not be sharp."""
 
     def applies(self, plan: Plan) -> bool:
         return plan.floor > 0 and plan.transformable
 
     def epsilon(self, plan: Plan, target: LogTarget) -> Iterator[Ends]:
-        yield Ends(0.0, plan.chernoff_below(target.low))
+        if plan.is_below_floor(target.low):
+            yield Ends(0.0, plan.floor)
         yield from super().epsilon(plan, target)
 
 

@@ -240,6 +240,8 @@ class Tuning:
     lattice: LatticeTuning = field(default_factory=LatticeTuning)
     outcomes: OutcomeTuning = field(default_factory=OutcomeTuning)
     binomial: BinomialTuning = field(default_factory=BinomialTuning)
+    #: of the contour that shows that a direction is below the other
+    below: ContourTuning = field(default_factory=lambda: ContourTuning(relative=1e-9, node_tolerance=1e-11))
     #: of the lattice that is asked before the contours: one level, and nothing that is not sharp at once
     at_once: DecidingTuning = field(
         default_factory=lambda: DecidingTuning(

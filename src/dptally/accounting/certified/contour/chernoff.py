@@ -13,7 +13,7 @@ from dptally.law.characteristic import MomentTable
 from dptally.law.law import Floats
 from dptally.numerics.rounding import EPS
 
-__all__ = ["chernoff_epsilon", "chernoff_log_delta", "chernoff_near", "epsilon_bounds", "log_chernoff"]
+__all__ = ["chernoff_epsilon", "chernoff_log_delta", "epsilon_bounds", "glance", "log_chernoff"]
 
 
 def chernoff_epsilon(composition: Composition, log_delta: float, tuning: ContourTuning = STANDARD.contour) -> float:
@@ -28,12 +28,10 @@ def chernoff_epsilon(composition: Composition, log_delta: float, tuning: Contour
     return max(0.0, float(epsilon_bounds(table, log_delta).min())) if len(table.theta) else math.inf
 
 
-def chernoff_near(composition: Composition, log_delta: float, epsilon: float, tuning: ContourTuning) -> float:
-    """The same bound at a few tilts about the one at which a Gaussian loss would have this epsilon at this delta."""
+def glance(composition: Composition, log_delta: float, epsilon: float, tuning: ContourTuning) -> MomentTable:
+    """K at a few tilts about the one at which a Gaussian loss would have this epsilon at this delta."""
     theta = min(max(2.0 * -log_delta / epsilon, 1e-6), 1e6) * np.asarray(tuning.glance)
-    table = tabulate_at(composition.parts, theta)
-    bounds = epsilon_bounds(table, log_delta)
-    return max(0.0, float(bounds.min())) if np.isfinite(bounds).all() else math.inf
+    return tabulate_at(composition.parts, theta)
 
 
 def epsilon_bounds(rows: MomentTable, log_delta: float) -> Floats:

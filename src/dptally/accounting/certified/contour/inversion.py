@@ -34,7 +34,7 @@ from dptally.numerics.rounding import EPS
 
 Complexes = NDArray[np.complex128]
 
-__all__ = ["Inversion", "for_delta", "for_epsilon", "invert", "tilted", "transformable"]
+__all__ = ["Inversion", "at_row", "for_delta", "for_epsilon", "invert", "tilted", "transformable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +191,18 @@ def _located(
     tilts, row, decaying = found
     saddle = Saddle.of(row, asked=epsilon)
     return invert(parts, saddle, tilts, decaying, tuning, tuning.most_work if most_work is None else most_work)
+
+
+def at_row(
+    composition: Composition, tilts: MomentTable, row: int, epsilon: float, tuning: ContourTuning
+) -> Inversion | None:
+    """The contour through one tilt of a table, for this eps: any tilt is sound."""
+    parts = composition.parts
+    if not transformable(parts):
+        return None
+    columns = (x[row : row + 1] for x in (tilts.theta, tilts.moment, tilts.error, tilts.first, tilts.second))
+    saddle = Saddle.of(MomentTable(*columns), asked=epsilon)
+    return invert(parts, saddle, tilts, parts, tuning, tuning.most_work)
 
 
 def transformable(parts: Sequence[tuple[Law, int]]) -> bool:
