@@ -122,6 +122,9 @@ class JumpTuning:
     negligible: float = 20.0  # nats below delta at which a term is bounded instead of computed
     first: float = 5.0  # ratios of the sizes at which the law is cut
     following: float = 7.0
+    tight: float = 0.3  # of eps: where laws that are not cut leave less to the others, the cuts are close
+    tiny: float = -60.0  # log delta: below, they are, too
+    about: tuple[float, float] = (1.5, 0.6)  # of what they leave
     most_cuts: int = 8
     slack: float = 1.0  # nats by which Chernoff's bound nearly always exceeds delta
     far_rho: float = 25.0  # the edge of the losses that decide alone: how sharp,
