@@ -98,7 +98,7 @@ class SmoothedTuning:
     node_tolerance: float = 1e-12
     width: float = 7e-7  # aimed at in eps; relative to eps where that is below one, or where few terms would not do
     few_terms: int = 1 << 14  # tried first, and if that is not sharp
-    more_terms: int = 1 << 17
+    more_terms: tuple[int, ...] = (1 << 15, 1 << 16, 1 << 17)
     less: float = 0.1  # noise of the second contour, times that of the first
     most_variance: float = 0.01  # of the noise; the theorem needs at most one
     nothing: float = 1e-17  # rows of nodes are left out where |phi| is below
