@@ -193,6 +193,8 @@ class _Plan:
             low = Edge(next(sizes), self._rho())
             light = self._below(low)
             tables = [law.moment_table(theta) for law, _ in light]
+            if not all(np.isfinite(rows.moment).any() for rows in tables):
+                continue  # a law beyond whose tables this edge lies: a lower one
             yield _Layer(whole, table, self._term(light, tables, low, high, theta))
             whole, table = light, finite(added(light, theta, tables))
             high = low
