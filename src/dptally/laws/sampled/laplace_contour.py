@@ -48,6 +48,7 @@ _DEEP = 100.0  # nats below which the tilted law is taken to have no mass: heuri
 _HALF, _TURNS = 1.0, 300.0  # the longest half-panel, by itself and in turns of the fastest wave: heuristic
 _MOST_POINTS, _MOST_NODES = 640, 1 << 13  # of one panel; of one law
 _MOST_PANELS = 1 << 10
+_OCTAVES = 6  # of tilts that share a rule
 _MOST_CELLS = 1 << 14  # of the grid on which phi is looked at
 _TABLE = -60.0  # log of what quadrature may cost in a table of K
 _CELL = 0.2  # of the grid, in units of 1 / R
@@ -219,13 +220,16 @@ def moment_table(law: SampledLaplace, theta: Floats) -> MomentTable:
     columns = np.full((5, len(theta)), np.inf)
     columns[0] = theta
     octave = np.frexp(np.maximum(theta, 0.25))[1]
-    for label in np.unique(octave):
-        rows = np.flatnonzero(octave == label)
+    groups = [np.flatnonzero(octave // _OCTAVES == label) for label in np.unique(octave // _OCTAVES)]
+    while groups:
+        rows = groups.pop()
         found = rule(law, float(theta[rows].min()), float(theta[rows].max()), 0.0, _TABLE)
-        if found is None:
-            continue
-        table = table_of(law.losses(found), theta[rows], math.exp(_TABLE))
-        columns[1:, rows] = table.moment, table.error, table.first, table.second
+        if found is not None:
+            table = table_of(law.losses(found), theta[rows], math.exp(_TABLE))
+            columns[1:, rows] = table.moment, table.error, table.first, table.second
+        elif (inside := octave[rows]).min() < inside.max():  # lower tilts need fewer nodes
+            low = inside <= (inside.min() + inside.max()) // 2
+            groups += [rows[low], rows[~low]]
     return MomentTable(*columns)
 
 
