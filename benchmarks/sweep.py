@@ -144,7 +144,7 @@ def _give_up(*_: object) -> None:
 def ask(seed: int, index: int) -> dict[str, Any]:
     asked = question(seed, index)
     plan = dp.from_json(dp.to_json(asked.plan))  # as read from a file: nothing was kept in it
-    start = time.process_time()
+    start = time.thread_time()
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
     try:
         box = plan.epsilon_interval(asked.delta)
@@ -152,7 +152,7 @@ def ask(seed: int, index: int) -> dict[str, Any]:
         box = dp.Interval(0.0, math.inf, "given up")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
-    seconds = time.process_time() - start
+    seconds = time.thread_time() - start
     exact = box.lower == box.upper
     width = 0.0 if exact or not asked.determined else (box.upper - box.lower) / max(box.upper, LEAST)
     if box.upper == math.inf and not exact:

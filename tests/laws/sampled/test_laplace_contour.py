@@ -69,6 +69,27 @@ def test_characteristic_functions_and_their_decay() -> None:
     assert decayed >= thinned(24)
 
 
+def test_many_turns() -> None:
+    """Panels follow the turns of the losses and leave out what the tilt leaves next to nothing of."""
+    draw = random.Random("turns")
+    seen = 0
+    for _ in range(thinned(20)):
+        for law, piece in laws(draw):
+            theta = math.exp(draw.uniform(-6, 3.5))
+            reach = math.exp(draw.uniform(5.8, 7)) / (law.supremum - law.infimum)
+            phi = law.characteristic(theta, reach, -34.0)
+            if phi is None:  # too many nodes
+                continue
+            seen += 1
+            values, errors = phi.on_grid(0.99 * reach, 2)
+            with precision(8000):
+                exact = piece.moment(acb(theta, ball(0.99 * reach))) / piece.moment(acb(theta)).real
+                turned = exact * acb(0, -ball(0.99 * reach) * ball(phi.centre)).exp() - 1
+                assert abs(acb(complex(values[1])) - turned) <= ball(float(errors[1])), (law, theta, reach)
+            assert errors[1] < 1e-9
+    assert seen >= thinned(10)
+
+
 def test_power(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules of a few points less are found out."""
     original = laplace_contour.gauss_legendre

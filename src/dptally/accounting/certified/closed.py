@@ -38,6 +38,8 @@ def epsilon(law: Profiled, log_target: tuple[float, float]) -> tuple[float, floa
     """
     if isinstance(law, Law) and (around := _around(law, log_target)) is not None:
         return _ends(law, log_target, around, around)
+    if (ends := _at_the_supremum(law, log_target)) is not None:
+        return ends
     grid = _GRID[law.supremum > _GRID]
     points = np.concatenate(([0.0], grid, [law.supremum] if math.isfinite(law.supremum) else [1e307]))
     lower, upper = law.log_profile(points)
@@ -50,6 +52,17 @@ def epsilon(law: Profiled, log_target: tuple[float, float]) -> tuple[float, floa
         return 0.0, 0.0
     start = float(above[-1]) if above.size else None
     return _ends(law, log_target, (float(points[last - 1]), float(points[last])), (start, None))
+
+
+def _at_the_supremum(law: Profiled, log_target: tuple[float, float]) -> tuple[float, float] | None:
+    """The largest loss and a point next to it, where the answer lies between them: the rule at the least deltas."""
+    if not 0 < law.supremum < math.inf:
+        return None
+    points = law.supremum * np.array([1 - 1e-15, 1.0])
+    lower, upper = law.log_profile(points)
+    if lower[0] > log_target[1] and upper[1] <= log_target[0]:
+        return float(points[0]), float(points[1])
+    return None
 
 
 def _ends(

@@ -1,10 +1,11 @@
 """The table of routes: which method bounds which plan, in the order in which they are asked.
 
 one step              the law's own certified profile                                            (closed.py)
+near the largest loss all steps lose nearly the most they can: one look at each law              (plan.py)
 binomial sum          many copies of one loss with two values                                    (lattice/binomial.py)
 sum over all outcomes few steps of few values                                                   (lattice/enumeration.py)
 contour               smooth losses: one trapezoid sum through the saddle point                  (contour/inversion.py)
-Chernoff below the other direction (first of all), total variation, near the largest loss        (plan.py)
+Chernoff below the other direction (first of all), total variation                               (plan.py)
 contour, swapped pair eps next to 0: the other direction of the same pair at -eps                (contour/swapped.py)
 lattice of deciding losses   few steps of one law, if one lattice will do                     (lattice/decisive.py)
 big jumps             rare large losses: a contour for every size of loss                        (big_jump/plan.py)
@@ -398,14 +399,17 @@ class BasicComposition(_EndsOnly):
         yield Ends(max(alone), up(total, 2) if math.isfinite(total) else math.inf)
 
 
-_EARLY_EXITS: tuple[Route, ...] = (TotalVariation(), NearSupremum(), Vanishing())
-_FIRST: tuple[Route, ...] = (StopBelow(), OneStep(), BinomialSum(), Enumeration(), Contour())
+_EARLY_EXITS: tuple[Route, ...] = (TotalVariation(), Vanishing())
+_SUMS: tuple[Route, ...] = (BinomialSum(), Enumeration(), Contour())
 _CONTOURS: tuple[Route, ...] = (LatticeAtOnce(), SwappedPair(), BigJump(), SmoothedContour())
 _LAST: tuple[Route, ...] = (FewBeside(), DecisiveLattice(), TiltedLattice(), BasicComposition(), Chernoff())
 
+#: one look at each law comes before all sums: at the least deltas the answer is the largest loss of all
+_FIRST: tuple[Route, ...] = (StopBelow(), OneStep(), NearSupremum(), *_SUMS)
+
 ROUTES: tuple[Route, ...] = (*_FIRST, *_EARLY_EXITS, *_CONTOURS, *_LAST)
 #: one look at each of many different laws takes as long as the smoothed contour: it comes first then
-_MANY_LAWS: tuple[Route, ...] = (*_FIRST, *_CONTOURS, *_EARLY_EXITS, *_LAST)
+_MANY_LAWS: tuple[Route, ...] = (StopBelow(), OneStep(), *_SUMS, *_CONTOURS, NearSupremum(), *_EARLY_EXITS, *_LAST)
 
 
 _QUICK: tuple[Route, ...] = (*_FIRST, *_EARLY_EXITS, *_CONTOURS, Chernoff())

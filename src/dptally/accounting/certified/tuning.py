@@ -102,7 +102,7 @@ class SmoothedTuning:
     node_tolerance: float = 1e-12
     width: float = 7e-7  # aimed at in eps; relative to eps where that is below one, or where few terms would not do
     few_terms: int = 1 << 14  # tried first, and if that is not sharp
-    more_terms: int = 1 << 17
+    more_terms: tuple[int, ...] = (1 << 15, 1 << 16, 1 << 17)
     less: float = 0.1  # noise of the second contour, times that of the first
     most_variance: float = 0.01  # of the noise; the theorem needs at most one
     nothing: float = 1e-17  # rows of nodes are left out where |phi| is below
@@ -126,6 +126,9 @@ class JumpTuning:
     negligible: float = 20.0  # nats below delta at which a term is bounded instead of computed
     first: float = 5.0  # ratios of the sizes at which the law is cut
     following: float = 7.0
+    tight: float = 0.3  # of eps: where laws that are not cut leave less to the others, the cuts are close
+    tiny: float = -60.0  # log delta: below, they are, too
+    about: tuple[float, float] = (1.5, 0.6)  # of what they leave
     most_cuts: int = 8
     slack: float = 1.0  # nats by which Chernoff's bound nearly always exceeds delta
     far_rho: float = 25.0  # the edge of the losses that decide alone: how sharp,

@@ -7,8 +7,9 @@ n points errs by at most
 
     (64/15) h S rho^{-2n} / (1 - rho^{-2}),   S = sup on the Bernstein ellipse of parameter rho
 
-[Trefethen 2008, Thm. 4.5]. On that ellipse |Im w| <= b = h (rho - 1/rho)/2 and |Re w - c| <= a = h (rho + 1/rho)/2.
-With b <= pi/3 and X = c + a:
+[Trefethen 2008, Thm. 4.5], and with no points by at most 2 h times the supremum on the panel, rho = 1: where the tilt
+leaves next to nothing there are none. On that ellipse |Im w| <= b = h (rho - 1/rho)/2 and
+|Re w - c| <= a = h (rho + 1/rho)/2. With b <= pi/3 and X = c + a:
 
     |e^{-w/2}| <= e^{(a - c)/2},   1 - q + q e^{c - a} cos b <= Re A <= |A| <= 1 - q + q e^X,
     |arg A| <= atan(q e^X sin b / (1 - q + q e^X cos b)),   which grows with X.
@@ -39,10 +40,15 @@ from dptally.numerics.arrays import Floats
 
 __all__ = ["Powers", "Rule", "SampledLaplace", "characteristic", "log_decay", "moment_table", "rule"]
 
-_RHO = np.array([1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.5, 6.0, 12.0, 30.0])
+_RHO = np.array([1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.5, 6.0, 12.0, 30.0])
 _LONG, _TALL = 0.5 * (_RHO + 1 / _RHO), 0.5 * (_RHO - 1 / _RHO)
+#: log of 64/15 / (1 - rho^-2), and of one for the panel itself, which stands first
+_LOG_SUM = np.concatenate(([0.0], math.log(64 / 15) - np.log1p(-(_RHO[1:] ** -2))))
+_DEEP = 100.0  # nats below which the tilted law is taken to have no mass: heuristic
 _HALF, _TURNS = 1.0, 300.0  # the longest half-panel, by itself and in turns of the fastest wave: heuristic
 _MOST_POINTS, _MOST_NODES = 640, 1 << 13  # of one panel; of one law
+_MOST_PANELS = 1 << 10
+_OCTAVES = 6  # of tilts that share a rule
 _MOST_CELLS = 1 << 14  # of the grid on which phi is looked at
 _TABLE = -60.0  # log of what quadrature may cost in a table of K
 _CELL = 0.2  # of the grid, in units of 1 / R
@@ -100,12 +106,34 @@ def log_a(rate: float, w: float) -> float:
     return math.log1p(rate * math.expm1(w))
 
 
-@lru_cache(maxsize=256)
-def _widths(rate: float, reach: float, frequency: float) -> tuple[int, float]:
-    """(number, half-length) of equal panels, short enough for a rule of modest length at that frequency."""
-    spread = 0.5 * (log_a(rate, reach) - log_a(rate, -reach))  # of the losses: at small rates far less than the reach
-    number = max(1, math.ceil(max(reach / _HALF, spread * frequency / _TURNS)))
-    return number, reach / number
+def _log_a(rate: float, w: Floats) -> Floats:
+    """The same at many w, to choose by."""
+    return np.where(w > 30.0, w + math.log(rate), np.log1p(rate * np.expm1(np.minimum(w, 30.0))))
+
+
+def _panels(law: SampledLaplace, theta: float, frequency: float) -> tuple[Floats, Floats] | None:
+    """(centres, half-lengths) of panels from -r to r, none too long and each with a modest number of turns where the
+    law tilted by theta has mass; None for too many. Any panels are sound: the rule's bound is made for each.
+    """
+    q, r = law.rate, law.noise_reach
+    number = max(1, math.ceil(r / _HALF))
+    if number > _MOST_PANELS:
+        return None
+    edges = np.linspace(-r, r, number + 1)
+    if (log_a(q, r) - log_a(q, -r)) * frequency > _TURNS:
+        at = np.linspace(-r, r, 1025)
+        loss, turned = _log_a(q, at), np.zeros_like(at)
+        if law.powers.rising:
+            turned += np.maximum(loss - loss[-1], -_DEEP / (1 + theta))
+        if law.powers.falling:
+            turned += np.minimum(loss - loss[0], _DEEP / theta if theta > 0 else math.inf)
+        load = at / (2 * _HALF) + turned * (0.5 * frequency / _TURNS)
+        number = math.ceil(float(load[-1] - load[0]))
+        if number > _MOST_PANELS:
+            return None
+        edges = np.interp(np.linspace(load[0], load[-1], number + 1), load, at)
+        edges[0], edges[-1] = -r, r
+    return 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
 
 
 def rule(law: SampledLaplace, least: float, most: float, frequency: float, log_tolerance: float) -> Rule | None:
@@ -113,21 +141,24 @@ def rule(law: SampledLaplace, least: float, most: float, frequency: float, log_t
     E[e^{theta L}]; None where that needs too many.
     """
     q, r = law.rate, law.noise_reach
-    number, half = _widths(q, r, frequency)
-    if number > _MOST_NODES // 8:
+    panels = _panels(law, least, frequency)
+    if panels is None:
         return None
-    centre = -r + half * (2.0 * np.arange(number) + 1.0)
-    long, tall = half * _LONG, half * _TALL
-    fits = tall <= math.pi / 3
-    right = centre[:, None] + long[None, fits]
+    centre, half = panels
+    number = len(centre)
+    long, tall = half[:, None] * _LONG, half[:, None] * _TALL
+    fits = tall <= math.pi / 3  # another ellipse has no bound
+    tall = np.where(fits, tall, 0.0)
     with np.errstate(over="ignore"):
-        grown = q * np.exp(np.minimum(right, 700.0))
+        grown = q * np.exp(np.minimum(centre[:, None] + long, 700.0))
         log_top = np.maximum(np.log(1 - q + grown), 0.0)
-        low = 1 - q + q * np.exp(centre[:, None] - long[fits]) * np.cos(tall[fits])
+        low = 1 - q + q * np.exp(centre[:, None] - long) * np.cos(tall)
         log_low = np.maximum(-np.log(low), 0.0)
-        turn = np.arctan(grown * np.sin(tall[fits]) / (1 - q + grown * np.cos(tall[fits])))
-    log_head = math.log(0.25) - 0.5 * (centre[:, None] - long[fits] + r) + frequency * turn
-    log_head = log_head + np.log1p(np.maximum(log_top, log_low) + turn)
+        turn = np.arctan(grown * np.sin(tall) / (1 - q + grown * np.cos(tall)))
+    log_head = math.log(0.25) - 0.5 * (centre[:, None] - long + r) + frequency * turn
+    log_head = np.where(fits, log_head + np.log1p(np.maximum(log_top, log_low) + turn), np.inf)
+    log_head[:, 0] = math.log(2 / 4) - 0.5 * (centre - half + r) + np.log1p(np.maximum(log_top, log_low)[:, 0])
+    log_sum = np.log(half)[:, None] + _LOG_SUM - log_tolerance + math.log(number)
     # linear in theta less a convex bound of K that bends once: the largest is at an end or at the bend
     needed = np.zeros(number)
     for theta in (least, most, min(max(_kink(law), least), most)):
@@ -139,17 +170,19 @@ def rule(law: SampledLaplace, least: float, most: float, frequency: float, log_t
         if law.powers.falling:
             size = np.maximum(size, theta * log_low)
         size += log_head + math.log(4 * (1 + most)) - _log_moment_floor(law, theta)
-        room = size + math.log(64 / 15 * half) - np.log1p(-(_RHO[fits] ** -2)) - log_tolerance + math.log(number)
-        needed = np.maximum(needed, np.ceil(room / (2 * np.log(_RHO[fits]))).min(axis=1))
-    points = [_rounded(int(max(4.0, n))) for n in needed.tolist()]
+        number_of = np.ceil((size + log_sum)[:, 1:] / (2 * np.log(_RHO[1:]))).min(axis=1)
+        needed = np.maximum(needed, np.where((size + log_sum)[:, 0] <= 0, 0.0, np.maximum(number_of, 4.0)))
+    points = [_rounded(int(n)) for n in needed.tolist()]
     if max(points) > _MOST_POINTS or sum(points) > _MOST_NODES:
         return None
     w, weight = [np.array([-r])], [np.array([math.log(0.5)])]
-    for middle, n in zip(centre.tolist(), points, strict=True):
+    for middle, width, n in zip(centre.tolist(), half.tolist(), points, strict=True):
+        if not n:
+            continue
         x, share = gauss_legendre(n)
-        at = middle + half * x
+        at = middle + width * x
         w.append(at)
-        weight.append(np.log(0.25 * half * share) - 0.5 * (at + r))
+        weight.append(np.log(0.25 * width * share) - 0.5 * (at + r))
     w.append(np.array([r]))
     weight.append(np.array([math.log(0.5) - r]))
     return Rule(np.concatenate(w), np.concatenate(weight))
@@ -187,13 +220,16 @@ def moment_table(law: SampledLaplace, theta: Floats) -> MomentTable:
     columns = np.full((5, len(theta)), np.inf)
     columns[0] = theta
     octave = np.frexp(np.maximum(theta, 0.25))[1]
-    for label in np.unique(octave):
-        rows = np.flatnonzero(octave == label)
+    groups = [np.flatnonzero(octave // _OCTAVES == label) for label in np.unique(octave // _OCTAVES)]
+    while groups:
+        rows = groups.pop()
         found = rule(law, float(theta[rows].min()), float(theta[rows].max()), 0.0, _TABLE)
-        if found is None:
-            continue
-        table = table_of(law.losses(found), theta[rows], math.exp(_TABLE))
-        columns[1:, rows] = table.moment, table.error, table.first, table.second
+        if found is not None:
+            table = table_of(law.losses(found), theta[rows], math.exp(_TABLE))
+            columns[1:, rows] = table.moment, table.error, table.first, table.second
+        elif (inside := octave[rows]).min() < inside.max():  # lower tilts need fewer nodes
+            low = inside <= (inside.min() + inside.max()) // 2
+            groups += [rows[low], rows[~low]]
     return MomentTable(*columns)
 
 

@@ -38,6 +38,9 @@ from dptally.numerics.rounding import EPS
 
 __all__ = ["JumpSum", "applies", "for_delta", "for_epsilon"]
 
+_ANY = Edge(1.0, 10.0)  # to see whether a law can be cut at all
+_LEAST_ROOM = 1e-3  # of eps
+
 
 @dataclass(frozen=True, slots=True)
 class JumpSum:
@@ -68,9 +71,8 @@ class JumpSum:
 
 def applies(composition: Composition) -> bool:
     """Some law can be cut, and all have characteristic functions."""
-    edge = Edge(1.0, 10.0)
     parts = composition.parts
-    return all(type(law).has_characteristic for law, _ in parts) and any(law.band(None, edge) for law, _ in parts)
+    return all(type(law).has_characteristic for law, _ in parts) and any(law.band(None, _ANY) for law, _ in parts)
 
 
 def for_delta(composition: Composition, log_delta: float, guess: float, tuning: Tuning = STANDARD) -> Iterator[JumpSum]:
@@ -84,7 +86,7 @@ def for_delta(composition: Composition, log_delta: float, guess: float, tuning: 
     plan = _Plan(composition, guess, log_delta, tuning)
     at = max(plan.likely(), least)
     for _ in range(jumps.looks[0]):  # the first guess may be too large by far
-        if not 0 < at < jumps.near * plan.epsilon:
+        if not (at > 0 and plan.room(at) < jumps.near * plan.room(plan.epsilon)):
             break
         plan = _Plan(composition, at, log_delta, tuning)
         at = max(plan.likely(), least)
@@ -95,11 +97,14 @@ def for_delta(composition: Composition, log_delta: float, guess: float, tuning: 
         yield found
         rate = found.log_delta(at)[2]
         move = (found.estimate(at) - log_delta) / rate if rate > 0 else math.nan
+        room = plan.room(at)
         # losses decide alone for somewhat larger eps, too
-        if not math.isfinite(move) or (-jumps.still[0] * at < move and at + move < jumps.still[1] * plan.epsilon):
+        if not math.isfinite(move) or (
+            -jumps.still[0] * room < move and plan.room(at + move) < jumps.still[1] * plan.room(plan.epsilon)
+        ):
             return
         down, up, steps = jumps.moves
-        at = min(max(at + jumps.overshoot * move, down * at), up * at + steps * least)
+        at += min(max(jumps.overshoot * move, (down - 1) * room), (up - 1) * room + steps * least)
         plan = _Plan(composition, at, log_delta, tuning)
 
 
@@ -173,24 +178,47 @@ class _Plan:
         widest = self.epsilon - (least if math.isfinite(least) else 0.0)
         drift = self.composition.infimum
         scale = max(self.epsilon, 1e-5 * widest if math.isinf(drift) else 1e-3 * (self.epsilon - drift))
-        least_tilt, most_tilt = 0.05 / widest, max(60.0, -4 * self.log_delta) / scale
+        least_tilt, most_tilt = 0.05 / widest, max(60.0, -4 * self.log_delta) / min(scale, self.room(self.epsilon))
         number = math.ceil(6 * math.log(most_tilt / least_tilt))
         if number < 2:
             return  # the losses drift further than any jump reaches
         theta = np.geomspace(least_tilt, most_tilt, min(self.tuning.tilts, number))
-        high, size = self._top(), widest / self.tuning.first
+        high, sizes = self._top(), self._sizes(widest)
         whole: Losses = [] if high is None else self._below(high)
         table = None if high is None else finite(tabulate_at(whole, theta))
         for _ in range(self.tuning.most_cuts):
             if table is not None and (not len(table.theta) or self._negligible(table, self.tuning.near * self.epsilon)):
                 yield _Layer(whole, table, None)
                 return
-            low = Edge(size, self._rho())
+            low = Edge(next(sizes), self._rho())
             light = self._below(low)
             tables = [law.moment_table(theta) for law, _ in light]
+            if not all(np.isfinite(rows.moment).any() for rows in tables):
+                continue  # a law beyond whose tables this edge lies: a lower one
             yield _Layer(whole, table, self._term(light, tables, low, high, theta))
             whole, table = light, finite(added(light, theta, tables))
-            high, size = low, size / self.tuning.following
+            high = low
+
+    def _sizes(self, widest: float) -> Iterator[float]:
+        """Where to cut: closely about the loss that decides where others leave little room, or delta is tiny: tails
+        that fall less than exponentially pull a tilted law to the edges of a wide band.
+        """
+        room = self.room(self.epsilon)
+        above, below = self.tuning.about
+        size = widest / self.tuning.first
+        if room < self.tuning.tight * self.epsilon:
+            yield above * room
+            size = below * room
+        elif self.log_delta < self.tuning.tiny:
+            size = below * widest
+        while True:
+            yield size
+            size /= self.tuning.following
+
+    def room(self, epsilon: float) -> float:
+        """What eps leaves to the laws that are cut when all others lose the most they can: the scale of the tilts."""
+        others = sum(n * law.supremum for law, n in self.composition.parts if law.band(None, _ANY) is None)
+        return max(epsilon - others, _LEAST_ROOM * epsilon) if math.isfinite(others) and others < epsilon else epsilon
 
     def _negligible(self, table: MomentTable, epsilon: float) -> bool:
         return float(log_chernoff(table, epsilon).min(initial=math.inf)) < self.log_delta - self.tuning.negligible

@@ -26,6 +26,7 @@ from dptally.accounting.certified.contour.tables import merged, tabulate, tabula
 from dptally.accounting.certified.tuning import STANDARD, SmoothedTuning, Tuning
 from dptally.law import Composition, Law
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
+from dptally.numerics import gridding
 from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
@@ -134,7 +135,11 @@ def _located(parts: Parts, locate: Locate, epsilon: float | None, tuning: Tuning
     if least < 1e-30:  # an eps next to nothing
         return
     tilts, last = merged(table, fine), math.inf
-    for share, terms in ((1.0, tuning.smoothed.few_terms), (tuning.smoothed.less, tuning.smoothed.more_terms)):
+    shares = (
+        (1.0, tuning.smoothed.few_terms),
+        *((tuning.smoothed.less, terms) for terms in tuning.smoothed.more_terms),
+    )
+    for share, terms in shares:
         variance = _variance(tilts, theta, at, (share * least, share * max(least, most)), terms, tuning.smoothed)
         if not variance < 0.5 * last:
             return
@@ -193,7 +198,7 @@ def _contour(
         if char is None:
             return None
         chars.append((char, count))
-    if block * block * sum(char.size for char, _ in chars) > tuning.most_work:
+    if block * block * sum(min(char.size, gridding.FEWEST) for char, _ in chars) > tuning.most_work:
         return None
     rows, phi = _product(chars, step, block, variance, tuning.nothing)
     return _assembled(chars, gaussian, tilts, theta, step, rows, phi, block, epsilon, tuning.nothing)
