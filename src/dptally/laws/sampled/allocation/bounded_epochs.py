@@ -196,8 +196,8 @@ def _payoffs(masses: Floats, h: float) -> Floats:
 def composed(parts: tuple[tuple[LatticeEpoch, int], ...], h: float) -> LatticeProfile:
     found = earned(tuple((epoch.masses, count) for epoch, count in parts), lambda m: _payoffs(m, h), 1.0)
     # some epoch is infinite, the others are anything: their masses may add up to a little more than one
-    growth = math.prod(max(1.0, float(epoch.masses.sum()) + epoch.infinite) ** count for epoch, count in parts)
-    infinite = math.fsum(count * epoch.infinite for epoch, count in parts) * growth * (1 + 1e-9)
+    growth = math.fsum(count * math.log(max(1.0, float(epoch.masses.sum()) + epoch.infinite)) for epoch, count in parts)
+    infinite = math.fsum(count * epoch.infinite for epoch, count in parts) * math.exp(min(growth, 700.0)) * (1 + 1e-9)
     first = sum(count * epoch.first for epoch, count in parts) + found.begin
     return LatticeProfile(first, h, found, infinite)
 

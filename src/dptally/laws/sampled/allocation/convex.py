@@ -74,9 +74,16 @@ def _minorant(values: Floats, widths: Floats) -> Floats:
     """About the greatest convex function below the values, at the points; not above them."""
     if (np.diff(np.diff(values) / widths) >= 0).all():
         return values
-    points = np.concatenate(([0.0], np.cumsum(widths)))
+    points = _places(widths)
     kept = hull(points, values)
     return np.minimum(values, np.interp(points, points[kept], values[kept]))
+
+
+def _places(widths: Floats) -> Floats:
+    """The points, measured from that end where they are closest: from the other they would be lost in rounding."""
+    if widths[0] <= widths[-1]:
+        return np.concatenate(([0.0], np.cumsum(widths)))
+    return -np.concatenate((np.cumsum(widths[::-1])[::-1], [0.0]))
 
 
 def hull(points: Floats, values: Floats) -> list[int]:

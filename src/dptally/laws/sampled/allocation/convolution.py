@@ -22,15 +22,14 @@ from dptally.checks import Floats
 from dptally.numerics.arrays import Complexes
 from dptally.numerics.rounding import EPS
 
-__all__ = ["Earned", "Powers", "earned"]
+__all__ = ["Earned", "Powers", "earned", "window"]
 
 Powers = tuple[tuple[Floats, int], ...]  #: masses at 0, 1, .. of each measure, and how often it is added
 
 _REACH = 13.0  # standard deviations of the window on either side
 _HEAVIEST = 100.0  # nats: the log of a tilted measure's size, about its mean
 _PULLS = (0.0, 2.0, 4.0, 6.5, 9.0)  # standard deviations: the tilts
-
-
+_VANISHING = 1e-290  # what may leave the doubles
 _FURTHER = np.geomspace(0.02, 40.0, 28)  # standard deviations: tilts of Chernoff's bounds
 
 
@@ -44,17 +43,25 @@ class Earned:
     beyond: float
 
 
+def window(powers: Powers) -> float:
+    """About how many points the window has."""
+    return 2 * _REACH * _spread(powers, _centres(powers))
+
+
 def earned(powers: Powers, payoff: Callable[[Floats], Floats], most: float) -> Earned:
     """``payoff`` maps masses at consecutive sums to what they earn at each, linearly, at most ``most`` per unit."""
     from scipy.fft import irfft, next_fast_len, rfft
 
+    longest = max(len(m) for m, _ in powers)
+    powers = tuple((np.trim_zeros(m, "b"), n) for m, n in powers)
     masses = [m for m, _ in powers]
+    if not all(map(len, masses)):  # one of them is nothing
+        return Earned(0, np.zeros(1), np.zeros(1), 0.0)
     whole = sum(n * (len(m) - 1) for m, n in powers) + 1
-    centres = [float(m @ np.arange(len(m))) / float(m.sum()) for m in masses]
+    centres = _centres(powers)
     mean = math.fsum(n * c for (_, n), c in zip(powers, centres, strict=True))
     spread = _spread(powers, centres)
-    longest = max(map(len, masses))
-    length = next_fast_len(min(whole, max(longest, math.ceil(2 * _REACH * spread) + 2)), real=True)
+    length = next_fast_len(min(whole, max(longest, math.ceil(window(powers)) + 2)), real=True)
     begin = 0 if length >= whole else min(max(0, round(mean - 0.5 * length)), whole - length)
     k = begin + np.arange(float(min(length, whole)))
     places = (k % length).astype(np.int64)
@@ -63,7 +70,8 @@ def earned(powers: Powers, payoff: Callable[[Floats], Floats], most: float) -> E
     for c in _tilts(powers, mean, spread):
         transforms, log_size = [], 0.0
         for (m, n), centre in zip(powers, centres, strict=True):
-            tilted = m * np.exp(c * (np.arange(len(m)) - centre))
+            half = np.exp(0.5 * c * (np.arange(len(m)) - centre))  # the whole may leave the doubles
+            tilted = m * half * half
             size = float(tilted.sum())
             log_size += n * math.log(size)
             transforms.append((rfft(tilted / size, length), n))
@@ -74,8 +82,8 @@ def earned(powers: Powers, payoff: Callable[[Floats], Floats], most: float) -> E
             undone = np.exp(np.minimum(back, 700.0))
             found = payoff(np.maximum(irfft(product, length)[places], 0.0) * undone)  # negative ones are noise
             wrong = payoff(noise * undone) * (1 + 1e-6) + most * _outside(powers, c, k, whole) * undone
-        slack = EPS * (4.0 * len(k) + 64.0 + 8 * times * longest * c) + 1e-15 * times * (1 + c)
-        wrong = wrong + found * (slack + 8 * EPS * np.abs(back))
+        slack = EPS * (4.0 * len(k) + 64.0 + 8 * times * longest * c) + 4e-15 * times * (1 + c)
+        wrong = wrong + found * (slack + 8 * EPS * np.abs(back)) + _VANISHING
         better = wrong < error
         value, error = np.where(better, found, value), np.where(better, wrong, error)
     return Earned(begin, value, error, 0.0 if begin + len(k) >= whole else _beyond(powers, float(k[-1])))
@@ -83,9 +91,9 @@ def earned(powers: Powers, payoff: Callable[[Floats], Floats], most: float) -> E
 
 def _tilts(powers: Powers, mean: float, spread: float) -> list[float]:
     """Some standard deviations each, smaller where rare large sums would take over."""
-    found = []
+    found, whole = [], _log_moments(powers, np.zeros(1))[0]
     for c in (np.array(_PULLS) / spread).tolist():
-        while _log_moments(powers, np.array([c]))[0] - c * mean > _HEAVIEST:
+        while _log_moments(powers, np.array([c]))[0] - whole - c * mean > _HEAVIEST:
             c /= 1.5
         found.append(c)
     return sorted(set(found))
@@ -101,6 +109,10 @@ def _power(z: Complexes, n: int) -> Complexes:
         if n:
             z = z * z
     return result
+
+
+def _centres(powers: Powers) -> list[float]:
+    return [float(m @ np.arange(len(m))) / float(m.sum()) for m, _ in powers]
 
 
 def _spread(powers: Powers, centres: list[float]) -> float:
@@ -122,15 +134,19 @@ def _log_moments(powers: Powers, tilts: Floats) -> Floats:
     """log of the sum of the masses times e^{ck}, for several c."""
     total = np.zeros(len(tilts))
     for m, n in powers:
-        exponent = np.log(np.maximum(m, 1e-320)) + np.multiply.outer(tilts, np.arange(float(len(m))))
-        top = exponent.max(axis=1)
-        total += n * (top + np.log(np.exp(exponent - top[:, None]).sum(axis=1)))
+        place = np.arange(float(len(m)))
+        with np.errstate(divide="ignore"):
+            logs = np.log(m)
+        for i, c in enumerate(tilts.tolist()):  # one by one: many tilts of a long measure would fill the memory
+            exponent = logs + c * place
+            top = float(exponent.max())
+            total[i] += n * (top + math.log(float(np.exp(exponent - top).sum())))
     return total
 
 
 def _tail(powers: Powers, c: float, end: float, sign: float) -> float:
     """Chernoff: log of the mass, tilted by c and divided by its whole, at ``end`` and beyond on one side."""
-    scale = _spread(powers, [float(m @ np.arange(len(m))) / float(m.sum()) for m, _ in powers])
+    scale = _spread(powers, _centres(powers))
     more = sign * _FURTHER / scale
     moments = _log_moments(powers, np.concatenate(([c], c + more)))
     rounding = 1e-11 * (2 + np.abs(moments[1:]) + abs(float(moments[0])) + np.abs(more * end))
@@ -146,4 +162,5 @@ def _outside(powers: Powers, c: float, k: Floats, whole: int) -> float:
 
 def _beyond(powers: Powers, end: float) -> float:
     """The mass right of ``end``."""
-    return math.exp(_tail(powers, 0.0, end + 1, 1.0) + float(_log_moments(powers, np.zeros(1))[0])) * (1 + 1e-9)
+    log_mass = _tail(powers, 0.0, end + 1, 1.0) + float(_log_moments(powers, np.zeros(1))[0])
+    return math.exp(min(log_mass, 700.0)) * (1 + 1e-9)

@@ -30,7 +30,7 @@ from dptally.laws.sampled.allocation.law import AllocationLaw
 from dptally.laws.sampled.allocation.rough import is_long, rough_bounds
 from dptally.laws.sampled.allocation.summand import epochs_at
 from dptally.laws.sampled.allocation.sums import PAYOFF, Parts, log_bounds, tilts_of
-from dptally.numerics.normal import gaussian_epsilon_log
+from dptally.numerics.normal import gaussian_epsilon_log, log_gaussian_delta
 from dptally.numerics.rounding import EPS
 from dptally.numerics.special import log_ndtr
 
@@ -350,7 +350,8 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
 
     def bounds(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
         """Bounds of log H at eps >= 0, and about P(L > eps) / H - 1, minus the logarithmic derivative."""
-        low, high, rate = np.full(len(epsilon), -np.inf), np.zeros(len(epsilon)), np.ones(len(epsilon))
+        low, rate = np.full(len(epsilon), -np.inf), np.ones(len(epsilon))
+        high = log_gaussian_delta(self._single, epsilon, mu_ulps=16)[1]
         asked = epsilon < _FURTHEST
         few, level = bool(np.count_nonzero(asked) <= _FEW), 0
         wide = asked
@@ -375,6 +376,13 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
             index = np.flatnonzero(wide)
             self._take(index, self._without_tables(epsilon[index]), (low, high, rate))
         return low, high, rate
+
+    @property
+    def _single(self) -> float:
+        """mu of the Gaussian pair that dominates: the ratio of an epoch is an average of ratios of its steps, so less
+        in the convex order than one of them (Jensen).
+        """
+        return math.hypot(*(math.sqrt(count) * law.shift for law, count in self.parts))
 
     @staticmethod
     def _wide(asked: NDArray[np.bool_], low: Floats, high: Floats) -> NDArray[np.bool_]:

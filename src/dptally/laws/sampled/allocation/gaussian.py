@@ -56,8 +56,29 @@ class GaussianSum:
         """Bounds of log E(b - S)+ and an estimate of P(S < b) / E(b - S)+, elementwise, b > 0."""
         parts: Parts = ((SmallLogNormal(self.shift), self.steps),)
         low, high, rate = log_bounds(parts, -b, terms=_ROUGH_TERMS) if self.rough else log_bounds(parts, -b)
+        lower, upper = self._by_the_largest(b)
+        return np.maximum(low, lower), np.minimum(high, upper), rate
+
+    def _by_the_largest(self, b: Floats) -> tuple[Floats, Floats]:
+        """Bounds of log E(b - S)+ by the largest ratio M <= S <= t M: b P(M < b) is more, (b - ty) P(M < y) less, for
+        y = b/(2t), b/(16t), b/(256t). They serve where few ratios make up the sum.
+        """
+        t, m = float(self.steps), self.shift
         with np.errstate(divide="ignore"):
-            return low, np.minimum(high, up(np.log(b), 4)), rate
+            log_b = np.log(b)
+
+        def log_all_below(share: float, way: int) -> Floats:
+            """log P(M < share b), from below (0) or above (1)."""
+            place = (log_b + math.log(share) + 0.5 * m * m) / m
+            error = 16 * EPS * (1 + np.abs(place) + m + (np.abs(log_b) + abs(math.log(share))) / m)
+            return t * log_normal_tail(-place + (error, -error)[way])[way]
+
+        lowers = [log_b + math.log1p(-1 / k) + log_all_below(1 / (k * t), 0) for k in (2.0, 16.0, 256.0)]
+        with np.errstate(invalid="ignore"):
+            low, high = down(np.maximum.reduce(lowers), 16), up(log_b + log_all_below(1.0, 1), 16)
+        return np.where(np.isfinite(low), low, -np.inf), np.where(
+            np.isnan(high), np.inf, np.minimum(high, up(log_b, 4))
+        )
 
     # -- large sums ----------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from dptally.laws.sampled.allocation.bounded_epochs import (
     lattice_below,
 )
 from dptally.laws.sampled.allocation.convex import hull
+from dptally.laws.sampled.allocation.convolution import window
 from dptally.laws.sampled.allocation.law import AllocationLaw
 from dptally.numerics.rounding import down, up
 
@@ -91,17 +92,27 @@ def _profiles(parts: Parts) -> tuple[LatticeProfile, LatticeProfile]:
     reach = math.sqrt(math.fsum(count * extent[2] ** 2 for extent, count in extents))
     longest = max(extent[1] - extent[0] for extent, _ in extents)
     h = max(min(extent[2] for extent, _ in extents) / _FINE, 30 * reach / _MOST_NODES, longest / _MOST_NODES)
-    points = [(LatticePoints(law, h, _knots(law, h)), count) for law, count in rough]
+    while True:
+        points = [(LatticePoints(law, h, _knots(law, h)), count) for law, count in rough]
+        above = tuple((_above(at), count) for at, count in points)
+        length = window(tuple((epoch.masses, count) for epoch, count in above))
+        if length <= 2 * _MOST_NODES:
+            break
+        h *= length / _MOST_NODES  # heavier tails than their size at zero says
     below = composed(tuple((lattice_below(at), count) for at, count in points), h)
-    return below, composed(tuple((_above(at), count) for at, count in points), h)
+    return below, composed(above, h)
 
 
 def rough_bounds(parts: Parts, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
-    """Bounds of log H of all epochs together at eps >= 0, and about minus its logarithmic derivative."""
+    """Bounds of log H of all epochs together at eps >= 0, and about minus its logarithmic derivative.
+
+    One epoch alone is post-processing of all: its lower bound serves where the lattice from below has ended.
+    """
     below, above = _profiles(parts)
     lower, upper = below.bounds(epsilon)[0], above.bounds(epsilon)[1]
+    alone = np.maximum.reduce([replace(law, sharp=False, rough=True).log_excess(epsilon)[0] for law, _ in parts])
     further = above.bounds(epsilon + above.step)[1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        low, high = down(np.log(lower), 4), up(np.log(upper), 4)
+        low, high = np.maximum(alone, down(np.log(lower), 4)), up(np.log(upper), 4)
         rate = (high - np.log(further)) / above.step
     return np.minimum(low, high), high, np.where(np.isfinite(rate), np.maximum(rate, 0.0), 0.0)
