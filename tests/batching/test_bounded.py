@@ -107,6 +107,29 @@ def test_divergences_are_bounded_by_every_outcome() -> None:
         assert found < truth * (1.02 if t < 0.1 else 1.001)
 
 
+def _gained(ratio: float) -> float:
+    return ratio * math.log(ratio)
+
+
+def _lost(ratio: float) -> float:
+    return -math.log(ratio)
+
+
+@pytest.mark.parametrize("steps", [2, 3, 10, 40])
+def test_renyi_of_responses_is_never_below_the_sum_over_all_outcomes(steps: int) -> None:
+    """The law of atoms that a plan has, not only its epochs: quadrature over kinks was low by up to 7e-4."""
+    p = 0.7
+    chances = [math.comb(steps, k) * (1 - p) ** k * p ** (steps - k) for k in range(steps + 1)]
+    ratios = [(p / (1 - p) * k + (1 - p) / p * (steps - k)) / steps for k in range(steps + 1)]
+    plan = dp.Sampled(dp.RandomizedResponse(1 - p), dp.BallsInBins(steps), epochs=1)
+    for order in (1.5, 2.0, 4.0, 16.0, 64.0):
+        both = [math.fsum(c * r**a for c, r in zip(chances, ratios, strict=True)) for a in (order, 1 - order)]
+        truth = math.log(max(both)) / (order - 1)
+        assert truth * (1 - 1e-13) <= plan.renyi(order) < truth * (1 + 2e-6)
+    means = [math.fsum(c * f(r) for c, r in zip(chances, ratios, strict=True)) for f in (_gained, _lost)]
+    assert max(means) <= plan.renyi(1) < max(means) * 1.01
+
+
 def test_measures_lie_on_their_side_everywhere() -> None:
     """Profiles with kinks and flat pieces, on even and uneven grids: between the points too."""
     draw = np.random.default_rng(11)

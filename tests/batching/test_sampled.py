@@ -15,6 +15,7 @@ from dptally.accounting.certified.lattice import bracket
 from dptally.cli.program import cli
 from dptally.law.adjacency import Direction
 from dptally.laws.mixture.law import MixtureLaw
+from dptally.laws.sampled.fixed_size import FixedSizeLaw
 from dptally.laws.sampled.gaussian.fixed_size import FixedSizeGaussianLaw
 
 G = dp.Gaussian(1.0)
@@ -203,6 +204,34 @@ def test_fixed_size_kernel() -> None:
         assert abs(values[k] + 1 - truth) <= errors[k] + 1e-12
         assert abs(truth) <= decay[k - 1] + 1e-12
     assert law.log_moment(np.array([theta]))[0] == pytest.approx(np.log(whole), rel=1e-10)
+
+
+@pytest.mark.parametrize(("reach", "share"), [(0.1, 1e-6), (2.0, 0.01), (8.0, 0.7)])
+def test_fixed_size_laplace_moments(reach: float, share: float) -> None:
+    """K of one step and its mean, against an integral in 30 digits, within the error that is charged."""
+    law = FixedSizeLaw(dp.Laplace(1.0, reach).laws()[0], share)
+    orders = np.array([0.01, 1.0, 31.0])
+    moments, errors = law.log_moment_and_error(orders)
+    with mp.workdps(30):
+        r, g = mpf(reach), mpf(share)
+
+        def integral(f: object) -> mpf:
+            """E f(A) under A dQ and f(1/A) under dQ, the atom at 0 left out."""
+
+            def both(w: mpf) -> mpf:
+                a = 1 - g + g * mp.exp(w)
+                return a * f(a) + f(1 / a)  # type: ignore[operator]
+
+            def smooth(w: mpf) -> mpf:
+                return mp.exp(-(w + r) / 2) / 4 * both(w)
+
+            return quad(smooth, [0, r / 2, r], method="gauss-legendre") + mp.exp(-r) / 2 * both(r)
+
+        atom = (1 - g) * (1 - mp.exp(-r / 2))
+        for t, moment, error in zip(orders.tolist(), moments.tolist(), errors.tolist(), strict=True):
+            truth = mp.log(integral(lambda a, t=t: a ** mpf(t)) + atom)
+            assert abs(mpf(moment) - truth) <= error < 1e-11 * truth
+        assert abs(mpf(law.mean) / integral(mp.log) - 1) < 1e-12
 
 
 def test_contour_and_lattice_meet() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -25,6 +26,7 @@ __all__ = ["PAIR_THEOREM", "AtomicLaw", "atomic_law", "atoms_of_pair", "log_atom
 
 PAIR_THEOREM = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Prop. 8"
 _BLOCK = 64
+_MANY = 4  # points for each atom from which on tables at the atoms pay
 _MOST_NODES = 1 << 12  # atoms of one law on a contour
 
 
@@ -204,17 +206,65 @@ def scaled_profile(loss: Floats, mass: Floats, epsilon: Floats) -> tuple[Floats,
     """
     if not loss.size:
         return np.zeros_like(epsilon), np.zeros_like(epsilon), 0.0
-    largest_beyond = np.append(np.maximum.accumulate(mass[::-1])[::-1], 0.0)
-    scale = largest_beyond[np.searchsorted(loss, epsilon, side="right")]
+    even = mass.min() > 1e-250 * mass.max() and loss[-1] - loss[0] < 600.0
+    if even and epsilon.size > _MANY * loss.size:
+        return _profile_between_atoms(loss, mass, epsilon)
+    scale = _largest_beyond(mass)[np.searchsorted(loss, epsilon, side="right")]
+    total, relative = _summed(loss, mass, epsilon, scale, _lost)
+    return total, scale, relative
+
+
+def _profile_between_atoms(loss: Floats, mass: Floats, epsilon: Floats) -> tuple[Floats, Floats, float]:
+    """The same at many points from tables at the atoms, l the first loss beyond epsilon:
+
+        sum of mass (1 - e^{eps - loss}) = sum of mass (1 - e^{l - loss}) + (1 - e^{eps - l}) sum of mass e^{l - loss},
+
+    all terms nonnegative. l - loss is rounded by half an ulp, which is so much of e^{l - loss}, relatively, times its
+    own size; masses and losses span little enough that nothing of the second sum underflows. Totals so small that
+    something else may have are summed term by term.
+    """
+    scale = _largest_beyond(mass)[:-1]
+    here, one = _summed(loss, mass, loss, scale, _lost)
+    rest, other = _summed(loss, mass, loss, scale, _kept)
+    at = np.searchsorted(loss, epsilon, side="right")
+    known = at < loss.size
+    at = np.where(known, at, 0)
+    gap = np.where(known, epsilon - loss[at], 0.0)
+    total = np.where(known, here[at] - np.expm1(gap) * rest[at], 0.0)
+    scale = np.where(known, scale[at], 0.0)
+    tiny = known & (total < 1e-200)
+    if tiny.any():
+        total[tiny] = _summed(loss, mass, epsilon[tiny], scale[tiny], _lost)[0]
+    reach = float(loss[-1] - loss[0])
+    return total, scale, max(one, other + EPS * (6.0 + 0.5 * reach)) + EPS
+
+
+def _largest_beyond(mass: Floats) -> Floats:
+    """The largest mass from each atom on, and nothing after the last."""
+    return np.append(np.maximum.accumulate(mass[::-1])[::-1], 0.0)
+
+
+def _lost(gap: Floats) -> Floats:
+    return -np.expm1(gap)
+
+
+def _kept(gap: Floats) -> Floats:
+    return np.exp(gap)
+
+
+def _summed(
+    loss: Floats, mass: Floats, epsilon: Floats, scale: Floats, weigh: Callable[[Floats], Floats]
+) -> tuple[Floats, float]:
+    """(sum of mass / scale times weigh(epsilon - loss) over the losses not below epsilon, its relative error)."""
     total = np.zeros_like(epsilon)
     blocks = -(-loss.size // _BLOCK)
     rows = max(1, (1 << 20) // loss.size)
     for start in range(0, epsilon.size, rows):
         part = slice(start, start + rows)
-        gap = np.minimum(epsilon[part, None] - loss, 0.0)
+        gap = epsilon[part, None] - loss
         safe = np.where(scale[part] > 0, scale[part], 1.0)[:, None]
         table = np.zeros((gap.shape[0], blocks * _BLOCK))
         with np.errstate(under="ignore", over="ignore"):
-            table[:, : loss.size] = np.where(gap < 0, mass / safe, 0.0) * -np.expm1(gap)
+            table[:, : loss.size] = np.where(gap <= 0, mass / safe, 0.0) * weigh(np.minimum(gap, 0.0))
         total[part] = table.reshape(-1, blocks, _BLOCK).sum(axis=2).sum(axis=1)
-    return total, scale, EPS * (6.0 + 0.5 * (_BLOCK + blocks))
+    return total, EPS * (6.0 + 0.5 * (_BLOCK + blocks))

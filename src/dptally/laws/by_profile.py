@@ -26,7 +26,6 @@ __all__ = ["ProfileLaw"]
 
 _POINTS = 16
 _NEGLIGIBLE = 60.0  # nats
-_TRUST = 1e-9  # relative: what quadrature and profile may be off by, given away upwards
 
 
 class ProfileLaw(Law):
@@ -54,6 +53,7 @@ class ProfileLaw(Law):
         return low.reshape(shape), np.minimum(high, 0.0).reshape(shape)
 
     def log_moment(self, t: Numbers) -> Numbers:
+        """An estimate by quadrature; where K has to be a bound, at real t > 0, every law of ours has its own."""
         t = np.asarray(t)
         flat = np.atleast_1d(t).ravel()
         out = np.empty(flat.shape, dtype=np.result_type(flat.dtype, np.float64))
@@ -66,10 +66,14 @@ class ProfileLaw(Law):
             total = np.exp(log_mass + at * loss - top).sum() * math.exp(min(top, 690.0)) if top < 690 else math.inf
             if top >= 690:
                 rest = np.log(np.exp(log_mass + at * loss - top).sum()) + top
-                out[i] = (rest + np.log(at * (1 + at))) * (1 + _TRUST)
+                out[i] = rest + np.log(at * (1 + at))
                 continue
-            out[i] = log1p(np.asarray(at * (1 + at) * total)) * (1 + _TRUST)
+            out[i] = log1p(np.asarray(at * (1 + at) * total))
         return out.reshape(t.shape)
+
+    @abstractmethod
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        """K at real t > 0 and bounds of its error: not from ``log_moment`` as it stands here."""
 
     @property
     def mean(self) -> float:

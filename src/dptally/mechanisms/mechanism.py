@@ -182,7 +182,7 @@ class Mechanism(Value):
         """The smallest epsilon at this delta, rounded up: never below the truth; inf only if no finite
         epsilon exists. An array of deltas is answered by an array, neighbours sharing their work.
         """
-        return self.epsilon_interval(delta).upper
+        return _epsilons(self.directions(), delta).upper  # what is attained from below is not asked for
 
     @overload
     def epsilon_interval(self, delta: float) -> Interval: ...
@@ -190,17 +190,8 @@ class Mechanism(Value):
     def epsilon_interval(self, delta: Sequence[float] | Floats) -> IntervalArray: ...
     def epsilon_interval(self, delta: Any) -> Any:
         """Certified bounds of the smallest epsilon >= 0 with delta(epsilon) <= delta."""
-        below = self._below()
-        if checks.is_array(delta):
-            deltas = [checks.probability("delta", value) for value in checks.reals("delta", delta).ravel().tolist()]
-            boxes = certified.epsilon_intervals(self.directions(), deltas)
-            if below is not None:
-                attained = certified.epsilon_intervals(below[0], deltas)
-                boxes = [_bounded(box, least, below[1]) for box, least in zip(boxes, attained, strict=True)]
-            return IntervalArray.of(boxes, np.shape(delta))
-        at = checks.probability("delta", delta)
-        box = certified.epsilon_interval(self.directions(), at)
-        return box if below is None else _bounded(box, certified.epsilon_interval(below[0], at), below[1])
+        above, below = _epsilons(self.directions(), delta), self._below()
+        return above if below is None else _bounded(above, _epsilons(below[0], delta), below[1])
 
     def epsilon_curve(self, steps: Iterable[int], delta: float) -> list[float]:
         """epsilon after each number of steps, where one step is this plan: certified upper bounds, in the order given.
@@ -227,7 +218,7 @@ class Mechanism(Value):
     def delta(self, epsilon: Sequence[float] | Floats) -> Floats: ...
     def delta(self, epsilon: Any) -> Any:
         """The smallest delta at this epsilon, rounded up; an array is answered by an array."""
-        return self.delta_interval(epsilon).upper
+        return _deltas(self.directions(), epsilon).upper
 
     @overload
     def delta_interval(self, epsilon: float) -> Interval: ...
@@ -237,17 +228,8 @@ class Mechanism(Value):
         """Certified bounds of delta(epsilon) = sup over events S of P(S) - exp(epsilon) Q(S), the larger
         direction.
         """
-        below = self._below()
-        if checks.is_array(epsilon):
-            asked = [checks.nonnegative("epsilon", e) for e in checks.reals("epsilon", epsilon).ravel().tolist()]
-            boxes = certified.delta_intervals(self.directions(), asked)
-            if below is not None:
-                attained = certified.delta_intervals(below[0], asked)
-                boxes = [_bounded(box, least, below[1]) for box, least in zip(boxes, attained, strict=True)]
-            return IntervalArray.of(boxes, np.shape(epsilon))
-        at = checks.nonnegative("epsilon", epsilon)
-        box = certified.delta_interval(self.directions(), at)
-        return box if below is None else _bounded(box, certified.delta_interval(below[0], at), below[1])
+        above, below = _deltas(self.directions(), epsilon), self._below()
+        return above if below is None else _bounded(above, _deltas(below[0], epsilon), below[1])
 
     @overload
     def renyi(self, order: float) -> float: ...
@@ -378,9 +360,27 @@ def _authored(law: Law) -> bool:
     return isinstance(vars(owner)["theorem"], property) and law.theorem not in defaults
 
 
-def _bounded(above: Interval, below: Interval, why: str) -> Interval:
-    """The upper end of what bounds the plan, the lower end of what it attains."""
-    return Interval(min(below.lower, above.upper), above.upper, f"{above.method} ({why})")
+def _epsilons(directions: tuple[Composition, ...], delta: Any) -> Any:
+    """An interval for one delta, an array of them for an array."""
+    if not checks.is_array(delta):
+        return certified.epsilon_interval(directions, checks.probability("delta", delta))
+    asked = [checks.probability("delta", value) for value in checks.reals("delta", delta).ravel().tolist()]
+    return IntervalArray.of(certified.epsilon_intervals(directions, asked), np.shape(delta))
+
+
+def _deltas(directions: tuple[Composition, ...], epsilon: Any) -> Any:
+    if not checks.is_array(epsilon):
+        return certified.delta_interval(directions, checks.nonnegative("epsilon", epsilon))
+    asked = [checks.nonnegative("epsilon", value) for value in checks.reals("epsilon", epsilon).ravel().tolist()]
+    return IntervalArray.of(certified.delta_intervals(directions, asked), np.shape(epsilon))
+
+
+def _bounded(above: Any, below: Any, why: str) -> Any:
+    """The upper ends of what bounds the plan, the lower ends of what it attains."""
+    if isinstance(above, Interval):
+        return Interval(min(below.lower, above.upper), above.upper, f"{above.method} ({why})")
+    methods = tuple(f"{method} ({why})" for method in above.methods)
+    return IntervalArray(np.minimum(below.lower, above.upper), above.upper, methods)
 
 
 def _elementwise(function: Any, name: str, value: ArrayLike) -> Any:

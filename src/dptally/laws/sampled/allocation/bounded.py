@@ -18,6 +18,7 @@ from dptally.checks import Floats
 from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.adjacency import Direction
+from dptally.law.law import Numbers
 from dptally.laws.by_profile import ProfileLaw
 from dptally.laws.sampled.allocation.convex import measure_above, measure_below, profile_of
 from dptally.laws.sampled.allocation.convolution import Earned, earned
@@ -173,6 +174,22 @@ class BoundedAllocationLaw(ProfileLaw):
     def infimum_interval(self) -> Interval:
         box = self.reverse().supremum_interval
         return Interval(-box.upper, -box.lower)
+
+    def log_moment(self, t: Numbers) -> Numbers:
+        return self._epoch().log_moment(t)
+
+    def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
+        return self._epoch().log_moment_and_error(t)
+
+    @property
+    def mean(self) -> float:
+        return self._epoch().mean
+
+    def _epoch(self) -> Law:
+        """The same as one epoch of several, whose K is proved to be an upper bound."""
+        from dptally.laws.sampled.allocation.bounded_epochs import BoundedEpochsLaw
+
+        return BoundedEpochsLaw.of(((self, 1),))
 
     def log_excess(self, loss: Floats) -> tuple[Floats, Floats, Floats]:
         lower, upper = self._excess(loss)
