@@ -35,7 +35,7 @@ LAWS = ("tnb", "geometric", "poisson")
 _MOST_RUNS, _LARGEST_SHAPE, _LEAST_SHAPE = 1e9, 100.0, 1e-9
 _DEPTH = 36.0  # nats: how small a delta of one run the table follows; beyond it Renyi divergences answer
 _USUAL = math.log(1e-6)
-_MANY, _FEW, _EDGES, _FEW_EDGES = 160, 24, 16, 4  # guarantees of one run: where they share their work, where each is dear
+_MANY, _FEW, _EDGES, _FEW_EDGES = 160, 24, 16, 4  # guarantees of one run: shared work, or each dear
 _TUNING = replace(STANDARD, routes=replace(STANDARD.routes, sharp_contour=1e-6))
 _NOTHING = AtomicLaw(((0.0, 1.0),), cited=TUNING_THEOREM)  # what a direction attains of which nothing is known
 _ASKED = np.log1p(1.0 / MOMENT_ORDERS[(MOMENT_ORDERS > 3) & (MOMENT_ORDERS < 100)])  # by the bounds of those orders
