@@ -93,6 +93,12 @@ def count(name: str, value: object, least: int = 0) -> int:
     return number
 
 
+def written_count(name: str, value: object, least: int = 0) -> int:
+    """The same, where people write 1e6: a whole float is the integer that it is."""
+    whole = isinstance(value, (float, np.floating)) and value.is_integer()
+    return count(name, int(value) if whole else value, least)  # type: ignore[call-overload]
+
+
 def is_array(value: object) -> bool:
     """Whether a question was asked of several numbers: a list, a tuple or an array with at least one axis."""
     return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)

@@ -346,3 +346,21 @@ def test_lower_ends_are_those_of_pairs() -> None:
             box = plan.epsilon_interval(0.01)
             assert alone < box.lower <= box.upper
         assert dp.Gaussian(0.5).best_of(mean=200).delta_interval(0.0).upper <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "steps", "delta", "lower", "upper"),
+    [
+        (3.0, 1.25e-4, 10_000, 6e-7, 0.008, 0.025),  # delta falls far faster than Chernoff's bound: split by jumps
+        (1.0, 1e-3, 10_000, 1e-9, 0.83, 1.05),  # contours that are a little blurred
+        (0.7, 0.01, 500, 1e-5, 4.3, 5.2),  # one direction ends where the other goes on
+    ],
+)
+def test_the_best_of_rarely_sampled_runs_is_sharp(
+    noise: float, rate: float, steps: int, delta: float, lower: float, upper: float
+) -> None:
+    """Only the larger direction is followed, and only as far as it matters: these took 20 s, or were wide."""
+    run = dp.dpsgd(noise, rate, steps)
+    box = run.best_of(mean=10).epsilon_interval(delta)
+    assert lower < box.lower <= box.upper < upper
+    assert box.upper > run.epsilon_interval(delta).lower

@@ -100,10 +100,16 @@ def test_composition_knows_its_ends_and_its_mass_at_infinity() -> None:
     assert silent.supremum == silent.infimum == silent.mean == silent.infinity_mass == 0.0
 
 
-@pytest.mark.parametrize("count", [-1, 1.0, 1.5, True, "2", None, np.array([1, 2]), 2**53 + 1])
+@pytest.mark.parametrize("count", [-1, -1.0, 1.5, math.inf, 1e300, True, "2", None, np.array([1, 2]), 2**53 + 1])
 def test_counts_are_checked(count: object) -> None:
     with pytest.raises(dp.InvalidArgument, match="count"):
         dp.Laplace(1.0) * count
+
+
+@pytest.mark.parametrize("count", [1e6, np.float64(1e6), np.int64(10**6), np.float32(1e6)])
+def test_a_whole_float_is_the_integer_that_it_is(count: float) -> None:
+    assert count * dp.Laplace(1.0) == dp.Laplace(1.0) * count == 1_000_000 * dp.Laplace(1.0)
+    assert 1.0 * dp.Laplace(1.0) + 0.0 * dp.Gaussian(1.0) == dp.Laplace(1.0) * 1
 
 
 def test_counts_are_capped_after_merging() -> None:

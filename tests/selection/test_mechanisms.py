@@ -189,3 +189,9 @@ def test_noise_without_a_theorem_is_refused_with_what_to_write() -> None:
     for noise in ("gumbel", "laplace", "exponential"):
         assert dp.NoisyMax(sigma, sensitivity, noise=noise).epsilon(1e-6) < 1.0
     assert dp.AboveThreshold(0.25, 0.5, noise="laplace") == dp.AboveThreshold(0.25, 0.5)
+
+
+def test_answers_name_the_recursion_that_gave_them() -> None:
+    one, ten = dp.ExponentialMechanism(0.1), 10 * dp.ExponentialMechanism(0.1)
+    assert one.epsilon_interval(1e-6).method == "closed form"
+    assert ten.epsilon_interval(1e-6).method == ten.delta_interval(0.5).method == "recursion over the uses"

@@ -39,8 +39,6 @@ class Law(ABC):
 
     #: where the dominating pair comes from: paper, year, theorem
     theorem: ClassVar[str] = ""
-    #: how ``log_profile`` finds its bounds: what answers of one step name as their method
-    profile_by: ClassVar[str] = "closed form"
     #: True where K and the profile are those of a dominating pair; False where K is only an upper bound (Renyi-only
     #: guarantees)
     determined: ClassVar[bool] = True
@@ -108,6 +106,11 @@ class Law(ABC):
 
         The finite part only: delta(epsilon) adds ``infinity_mass``. -inf where the profile is zero.
         """
+
+    @property
+    def profile_by(self) -> str:
+        """How ``log_profile`` finds its bounds: what answers of one step name as their method."""
+        return "closed form"
 
     def about_epsilon(self, log_delta: float) -> float | None:
         """About the epsilon > 0 at which the finite profile is this, where the law has a way to it; None elsewhere."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -12,12 +13,13 @@ import numpy as np
 from dptally import checks
 from dptally.accounting import certified
 from dptally.accounting.certified.contour import many
+from dptally.accounting.certified.tuning import STANDARD
 from dptally.checks import Floats
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Composition, Law
 from dptally.laws.atoms import AtomicLaw
 from dptally.laws.tuning.attained import attained_law
-from dptally.laws.tuning.law import MOMENT_ORDERS, TunedLaw, moments_at, tuned_table
+from dptally.laws.tuning.law import MOMENT_ORDERS, TUNING_THEOREM, TunedLaw, moments_at, tuned_table
 from dptally.laws.tuning.runs import NegativeBinomialRuns, PoissonRuns, Runs
 from dptally.mechanisms.assumption import Assumption, joined
 from dptally.mechanisms.mechanism import Mechanism
@@ -26,11 +28,16 @@ from dptally.numerics.rounding import EPS, down, up
 
 __all__ = ["BestOf", "law_of_runs"]
 
+Reach = Callable[[Composition], float]
+Bounds = Callable[[Composition, Floats, Floats], "tuple[Floats, Floats] | None"]
+
 LAWS = ("tnb", "geometric", "poisson")
 _MOST_RUNS, _LARGEST_SHAPE, _LEAST_SHAPE = 1e9, 100.0, 1e-9
 _DEPTH = 36.0  # nats: how small a delta of one run the table follows; beyond it Renyi divergences answer
 _USUAL = math.log(1e-6)
-_MANY, _FEW, _EDGES = 160, 12, 16  # guarantees of one run: where they share their work, where each is dear
+_MANY, _FEW, _EDGES, _FEW_EDGES = 160, 24, 16, 4  # guarantees of one run: shared work, or each dear
+_TUNING = replace(STANDARD, routes=replace(STANDARD.routes, sharp_contour=1e-6))
+_NOTHING = AtomicLaw(((0.0, 1.0),), cited=TUNING_THEOREM)  # what a direction attains of which nothing is known
 _ASKED = np.log1p(1.0 / MOMENT_ORDERS[(MOMENT_ORDERS > 3) & (MOMENT_ORDERS < 100)])  # by the bounds of those orders
 
 
@@ -175,16 +182,28 @@ class _Profiles:
 @lru_cache(maxsize=32)
 def _profiles(inner: tuple[Composition, ...]) -> _Profiles:
     """All questions at once, since neighbours share their work; fewer where that is not so."""
-    reach = max(_reach(composition) for composition in inner)
-    for number, every, places, bounds in ((_MANY, 1, _EDGES, _quick_bounds), (_FEW, 20, 2, _bounds)):
-        whole = reach * (np.arange(number + 1) / number) ** 0.75
-        epsilon = np.union1d(whole, _ASKED[reach > _ASKED][::every])
-        edges, step = reach * (np.arange(places) + 0.25) / places, 1e-3 * reach / places
-        asked = np.concatenate((epsilon, edges - step, edges, edges + step))
-        found = [ends for ends in (bounds(composition, asked) for composition in inner) if ends is not None]
-        if len(found) == len(inner):
-            break
-    return _Profiles(epsilon, edges, step, tuple(ends[0] for ends in found), tuple(ends[1] for ends in found))
+    ways = ((_reach, _MANY, 1, _EDGES, _quick_bounds), (_near_reach, _FEW, 20, _FEW_EDGES, _bounds))
+    return next(found for found in (_profiles_by(inner, *way) for way in ways) if found is not None)
+
+
+def _profiles_by(
+    inner: tuple[Composition, ...], reached: Reach, number: int, every: int, places: int, bounds: Bounds
+) -> _Profiles | None:
+    """The largest direction counts, so each is told what those before it need."""
+    reach = max(reached(composition) for composition in inner)
+    whole = reach * (np.arange(number + 1) / number) ** 0.75
+    epsilon = np.union1d(whole, _ASKED[reach > _ASKED][::every])
+    edges, step = reach * (np.arange(places) + 0.25) / places, 1e-3 * reach / places
+    asked = np.concatenate((epsilon, edges - step, edges, edges + step))
+    lower, upper, largest = [], [], np.zeros_like(asked)
+    for composition in inner:
+        ends = bounds(composition, asked, largest)
+        if ends is None:
+            return None
+        lower.append(ends[0])
+        upper.append(ends[1])
+        largest = np.maximum(largest, ends[1])
+    return _Profiles(epsilon, edges, step, tuple(lower), tuple(upper))
 
 
 @lru_cache(maxsize=32)
@@ -208,13 +227,9 @@ def _attained(inner: tuple[Composition, ...], runs: Runs) -> tuple[AtomicLaw, ..
     chosen = []
     for direction in range(len(inner)):
         about = known.edges, known.step, *known.around(direction)
-        laws = [
-            law for law in (attained_law(*about, runs), attained_law(*about, runs, ranked=False)) if law is not None
-        ]
-        if not laws:
-            return ()
-        chosen.append(max(laws, key=_revealed))
-    return tuple(chosen)
+        laws = (attained_law(*about, runs), attained_law(*about, runs, ranked=False))
+        chosen.append(max((law for law in laws if law is not None), key=_revealed, default=_NOTHING))
+    return tuple(chosen) if any(law is not _NOTHING for law in chosen) else ()
 
 
 def _revealed(law: AtomicLaw) -> float:
@@ -233,30 +248,44 @@ def _reach(composition: Composition) -> float:
     return reach if 0 < reach < math.inf else 1.0 if reach <= 0 else 64.0
 
 
-def _bounds(composition: Composition, epsilon: Floats) -> tuple[Floats, Floats]:
-    """Certified bounds of delta of one direction, each asked by itself."""
-    boxes = certified.delta_intervals((composition,), epsilon.tolist())
-    return np.array([box.lower for box in boxes]), np.array([box.upper for box in boxes])
+def _near_reach(composition: Composition) -> float:
+    """Where delta is e^-_DEPTH: the bound by Chernoff may lie far beyond."""
+    exact = certified.epsilon_interval((composition,), math.exp(-_DEPTH)).upper
+    return min(_reach(composition), exact) if exact > 0 else _reach(composition)
 
 
-def _quick_bounds(composition: Composition, epsilon: Floats) -> tuple[Floats, Floats] | None:
+def _bounds(composition: Composition, epsilon: Floats, largest: Floats) -> tuple[Floats, Floats]:
+    """Certified bounds of delta of one direction, each asked by itself, unless Chernoff's is below ``largest``."""
+    lower, upper = np.zeros_like(epsilon), _by_chernoff(composition, epsilon)
+    rows = np.nonzero(upper > largest)[0]
+    boxes = certified.delta_intervals((composition,), epsilon[rows].tolist())
+    lower[rows], upper[rows] = [box.lower for box in boxes], [box.upper for box in boxes]
+    return lower, upper
+
+
+def _quick_bounds(composition: Composition, epsilon: Floats, largest: Floats) -> tuple[Floats, Floats] | None:
     """The same where one step has a closed form, or contours answer most of the questions together; else None.
 
-    What no contour answers, and what only bounds Renyi divergences, is bounded by those.
+    What no contour answers, and what only bounds Renyi divergences, is bounded by those. Contours need not be sharp
+    where delta is certainly below ``largest``, that of another direction.
     """
     firm = composition if composition.determined else composition.dominating()
     if firm is None:
-        return np.zeros_like(epsilon), np.minimum(up(np.exp(_chernoff(composition, epsilon)), 4), 1.0)
+        return np.zeros_like(epsilon), _by_chernoff(composition, epsilon)
     if firm.optimistic() is not firm:
         return None
     if firm.steps == 1:
         low, high = firm.parts[0][0].log_profile(epsilon)
     elif firm.infinity_mass_interval.upper == 0:
-        low, high = many.deltas_by_contours(firm, epsilon)
-        unknown = np.isnan(high)
-        if unknown.sum() > 0.5 * len(epsilon):
+        low, high = np.full_like(epsilon, -np.inf), _chernoff(firm, epsilon)
+        with np.errstate(divide="ignore"):
+            known = np.log(largest)
+        rows = np.nonzero(high > known)[0]
+        sharp = many.deltas_by_contours(firm, epsilon[rows], _TUNING, known[rows])
+        found = ~np.isnan(sharp[1])
+        if found.sum() < 0.5 * len(rows):
             return None
-        low, high = np.where(unknown, -np.inf, low), np.where(unknown, _chernoff(firm, epsilon), high)
+        low[rows[found]], high[rows[found]] = sharp[0][found], sharp[1][found]
     else:
         return None
     mass = firm.infinity_mass_interval
@@ -264,6 +293,12 @@ def _quick_bounds(composition: Composition, epsilon: Floats) -> tuple[Floats, Fl
         upper = up(mass.upper + np.where(np.isneginf(high), 0.0, up(np.exp(high), 4)))
         lower = np.maximum(mass.lower, down(mass.lower + np.maximum(down(np.exp(low), 4), 0.0)))
     return (lower if composition.determined else np.zeros_like(lower)), np.minimum(upper, 1.0)
+
+
+def _by_chernoff(composition: Composition, epsilon: Floats) -> Floats:
+    """Upper bounds of delta."""
+    with np.errstate(under="ignore"):
+        return np.minimum(up(np.exp(_chernoff(composition, epsilon)), 4), 1.0)
 
 
 def _chernoff(composition: Composition, epsilon: Floats) -> Floats:

@@ -163,10 +163,10 @@ class Mechanism(Value):
             self if isinstance(other, int) and not isinstance(other, bool) and other == 0 else NotImplemented
         )  # so that sum() works
 
-    def __mul__(self, count: SupportsIndex) -> Composed:
+    def __mul__(self, count: SupportsIndex | float) -> Composed:
         if isinstance(count, Mechanism):
             return NotImplemented
-        times = checks.count("count", count)
+        times = checks.written_count("count", count)
         return _composed(tuple((mechanism, times * n) for mechanism, n in self.parts))
 
     __rmul__ = __mul__

@@ -85,7 +85,7 @@ class OneStep(_EndsOnly):
     final = True
 
     def label(self, plan: Plan) -> str:
-        return type(plan.parts[0][0]).profile_by
+        return plan.parts[0][0].profile_by
 
     def applies(self, plan: Plan) -> bool:
         return plan.steps == 1

@@ -107,6 +107,10 @@ class BoundedRangeLaw(Law):
     def infimum_interval(self) -> Interval:
         return Interval(-self.supremum, -self.supremum_interval.lower)
 
+    @property
+    def profile_by(self) -> str:
+        return "closed form" if self.is_once else "recursion over the uses"
+
     # -- the profile -----------------------------------------------------------------------------------------------
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:

@@ -196,6 +196,7 @@ def _tabulated(law: Law, t: Floats) -> tuple[Floats, Floats]:
     return moment, error  # pyright: ignore[reportReturnType]
 
 
+@lru_cache(maxsize=64)
 def _largest(inner: tuple[Composition, ...]) -> float:
     return max(composition.supremum_interval.upper for composition in inner)
 

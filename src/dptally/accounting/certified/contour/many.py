@@ -40,11 +40,17 @@ def epsilons_by_contours(
 
     sharp = tuning.routes.sharp_contour
     plan = Plan(composition, tuning=tuning)
-    return _shared(plan, low, made, answered, lambda lower, upper: upper - lower <= sharp * upper)
+    return _shared(plan, low, made, answered, lambda _, lower, upper: upper - lower <= sharp * upper)
 
 
-def deltas_by_contours(composition: Composition, epsilon: Floats, tuning: Tuning = STANDARD) -> tuple[Floats, Floats]:
-    """Bounds of log delta of the finite losses at each eps; NaN where no contour was sharp."""
+def deltas_by_contours(
+    composition: Composition, epsilon: Floats, tuning: Tuning = STANDARD, enough: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Bounds of log delta of the finite losses at each eps; NaN where no contour was sharp.
+
+    ``enough``: an upper bound that is no larger than this need not be sharp.
+    """
+    known = np.full(len(epsilon), -np.inf) if enough is None else enough
 
     def made(i: int) -> inversion.Inversion | None:
         return inversion.for_epsilon(composition, float(epsilon[i]), tuning.contour)
@@ -55,7 +61,9 @@ def deltas_by_contours(composition: Composition, epsilon: Floats, tuning: Tuning
 
     sharp = tuning.routes.sharp_contour
     plan = Plan(composition, tuning=tuning)
-    return _shared(plan, epsilon, made, answered, lambda lower, upper: upper - lower <= sharp)
+    return _shared(
+        plan, epsilon, made, answered, lambda rows, lower, upper: (upper - lower <= sharp) | (upper <= known[rows])
+    )
 
 
 def _shared(
@@ -63,7 +71,7 @@ def _shared(
     order: Floats,
     made: Callable[[int], inversion.Inversion | None],
     answered: Callable[[inversion.Inversion, Rows], tuple[Floats, Floats]],
-    sharp: Callable[[Floats, Floats], Mask],
+    sharp: Callable[[Rows, Floats, Floats], Mask],
 ) -> tuple[Floats, Floats]:
     lower, upper = np.full((2, len(order)), np.nan)
     if not Contour().applies(plan) or plan.steps <= 1 or len(order) < plan.tuning.routes.few_shared:
@@ -77,7 +85,7 @@ def _shared(
             if contour is None:
                 continue
             low, high = answered(contour, block)
-            good = sharp(low, high) & np.isfinite(high)
+            good = sharp(block, low, high) & np.isfinite(high)
         lower[block[good]], upper[block[good]] = low[good], high[good]
         if not good[len(block) // 2]:
             continue  # not even its own question
