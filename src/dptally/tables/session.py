@@ -10,6 +10,7 @@ from dptally.errors import InvalidArgument, InvalidType, TermsMismatch
 from dptally.law.adjacency import Adjacency
 from dptally.mechanisms import Mechanism
 from dptally.tables.keys import public_keys
+from dptally.tables.kinds import Kind
 from dptally.tables.query import Asking, Query
 from dptally.tables.table import Table
 
@@ -95,10 +96,10 @@ class Session(Asking):
         """A session for each part of the population, by an attribute: what is asked of different parts costs the
         account only the most that any one of them spent.
 
-        A person is in one part only, whatever her rows say: that of the smallest value that she has. The
-        account must declare the parts: ``ledger.create(..., parts={column: values})``.
+        A person is in one part only, whatever her rows say: that of the smallest value that she has, in the table
+        as it was before joins. The account must declare the parts: ``ledger.create(..., parts={column: values})``.
         """
-        found = self.table.schema.get("column", column)
+        found = self.table.origin.schema.get("column", column)
         if not found.kind.groups:
             raise InvalidArgument(
                 "column", "text, integers, truth values or dates", f"{found.name}: {found.kind.value}"
@@ -118,15 +119,21 @@ class Session(Asking):
         if self.part is None:
             return source.relation, ()
         name, value = self.part
-        dialect = source.dialect
-        column = dialect.column(self.table.schema.get("column", name))
+        dialect, origin = source.dialect, self.table.origin
+        column = origin.schema.get("column", name)
         test = dialect.literal(value)
         if self.table.person is None:
-            return source.relation, (f"{column} = {test}",)
-        person = dialect.column(self.table.schema.get("person", self.table.person))
-        own = f"MIN({column}) OVER (PARTITION BY {person}) AS dptally_part"
-        listed = ", ".join(f"dptally_t.{dialect.name_of(known)}" for known in self.table.columns)
-        return f"(SELECT {listed}, {own} FROM {source.relation} AS dptally_t)", (f"dptally_t.dptally_part = {test}",)
+            return source.relation, (f"{dialect.column(column)} = {test}",)
+        person = origin.schema.get("person", self.table.person)
+        theirs, raw = dialect.identity(person, "dptally_o"), f"dptally_o.{dialect.name_of(person.name)}"
+        own = dialect.column(column, "dptally_o")
+        if column.kind is Kind.BOOLEAN:  # PostgreSQL has no least truth value
+            own, test = f"CASE WHEN {own} THEN 1 WHEN NOT {own} THEN 0 END", str(int(value))
+        members = (
+            f"SELECT {theirs} FROM {origin.relation} AS dptally_o WHERE {raw} IS NOT NULL "
+            f"GROUP BY {theirs} HAVING MIN({own}) = {test}"
+        )
+        return source.relation, (f"{dialect.identity(person)} IN ({members})",)
 
     # -- SQL -------------------------------------------------------------------------------------------------
 
