@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-
 from play import PlayLedger
 
 import dptally as dp
