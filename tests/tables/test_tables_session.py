@@ -409,6 +409,12 @@ def test_parts_are_disjoint_whatever_the_rows_say(tmp_path: Path) -> None:
         assert "part=('sex', 'f')" in repr(halves["f"])
         with pytest.raises(dp.InvalidArgument, match="whole population"):
             halves["f"].parts("sex", ["f"])
+        other = dp.Table(mixed, person="who", max_groups=1, name="letters")  # here she might be in the other part
+        before = ledger.remaining("d")
+        with pytest.raises(dp.InvalidArgument, match=r"has paid for .* nothing was released"):
+            dp.Session(other, ledger=ledger, dataset="d").parts("sex", ["m"])["m"].persons(sigma=9).release()
+        assert ledger.remaining("d") == before
+        assert dp.Session(other, ledger=ledger, dataset="d").persons(sigma=9).release()
         ledger.create("r", budget=dp.ZCDP(20.0), parts={"sex": ["f", "m"]})
         rows = dp.Session(dp.Table(mixed), ledger=ledger, dataset="r").parts("sex", ["m"])["m"]
         (row,) = rows.rows(sigma=0.25).release().rows()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from dptally.ledger.receipts import Reservation
 
 __all__ = ["Session"]
+
+_PARTS = "parts:"  # a label of the ledger's entries: the table whose parts were asked
+_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,13 +85,42 @@ class Session(Asking):
     def reserve(self, plan: Mechanism, why: str, key: str | None, fingerprint: str) -> Reservation:
         """The debit; a known key with the same query is not charged again."""
         partition, part = self._part()
-        labels = (f"query:{fingerprint}",)
-        return self.ledger.reserve(
+        labels = (f"query:{fingerprint}", *self._parts_label())
+        self._check_parts()
+        reservation = self.ledger.reserve(
             self.dataset, plan, by=self.by, why=why, key=key, labels=labels, partition=partition, part=part
         )
+        self._check_parts()  # of two who were first at once, the ledger's order says who was
+        return reservation
 
     def _part(self) -> tuple[str, str]:
         return ("", "") if self.part is None else (self.part[0], str(self.part[1]))
+
+    def _parts_label(self) -> tuple[str, ...]:
+        return () if self.part is None else (_PARTS + self.table.origin.fingerprint(),)
+
+    def _check_parts(self) -> None:
+        """The first table whose parts an account paid for is the one: in another a person may be in another part."""
+        if self.part is None:
+            return
+        first = next(self._parts_paid(self.part[0]), None)
+        if first is not None and first not in self._parts_label():
+            raise InvalidArgument(
+                "table",
+                f"the one whose parts by {self.part[0]!r} account {self.dataset!r} has paid for (a person may be in "
+                "another part of another table; nothing was released)",
+                self.table.origin.label,
+                "open an account for this table, or ask without parts",
+            )
+
+    def _parts_paid(self, partition: str) -> Iterator[str]:
+        """The labels of the tables whose parts were paid for, in order."""
+        page = self.ledger.history(self.dataset, limit=_PAGE)
+        while page:
+            for entry in page:
+                if entry.partition == partition:
+                    yield from (label for label in entry.labels if label.startswith(_PARTS))
+            page = self.ledger.history(self.dataset, after=page[-1].number, limit=_PAGE)
 
     # -- parts of the population -----------------------------------------------------------------------------
 

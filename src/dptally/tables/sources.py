@@ -7,6 +7,7 @@ are text, and a text that is used as a number is read as one (what is none is mi
 from __future__ import annotations
 
 import csv
+import hashlib
 import os
 import re
 import secrets
@@ -38,6 +39,12 @@ class Source:
     @property
     def dialect(self) -> Dialect:
         return self.engine.dialect
+
+    def fingerprint(self) -> str:
+        """Which table this is, as far as its name, place and columns tell."""
+        place = str(self.given) if isinstance(self.given, (str, Path)) else self.label
+        columns = [(column.name, column.kind.value) for column in self.schema.columns]
+        return hashlib.sha256(repr((place, self.name, columns)).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def open_source(source: object, name: str | None) -> Source:
