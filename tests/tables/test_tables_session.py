@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from play import PlayLedger
 
 import dptally as dp
 from dptally.ledger import Ledger
@@ -408,10 +409,49 @@ def test_parts_are_disjoint_whatever_the_rows_say(tmp_path: Path) -> None:
         assert "part=('sex', 'f')" in repr(halves["f"])
         with pytest.raises(dp.InvalidArgument, match="whole population"):
             halves["f"].parts("sex", ["f"])
+        other = dp.Table(mixed, person="who", max_groups=1, name="letters")  # here she might be in the other part
+        before = ledger.remaining("d")
+        with pytest.raises(dp.InvalidArgument, match=r"has paid for .* nothing was released"):
+            dp.Session(other, ledger=ledger, dataset="d").parts("sex", ["m"])["m"].persons(sigma=9).release()
+        assert ledger.remaining("d") == before
+        assert dp.Session(other, ledger=ledger, dataset="d").persons(sigma=9).release()
         ledger.create("r", budget=dp.ZCDP(20.0), parts={"sex": ["f", "m"]})
         rows = dp.Session(dp.Table(mixed), ledger=ledger, dataset="r").parts("sex", ["m"])["m"]
         (row,) = rows.rows(sigma=0.25).release().rows()
         assert abs(row["rows"] - 3) <= 2
+
+
+def _persons(session: dp.Session) -> int:
+    """The exact number, from the engine itself."""
+    ((found,),) = session.table.source.engine.rows(session.persons(sigma=1.0).compiled().sql[0])
+    return int(found)
+
+
+def test_ids_beyond_doubles_are_different_persons() -> None:
+    """As doubles these two are equal: one would pull the other into her part, and join the other's rows."""
+    ids = pa.array([2**63, 2**63 + 1], pa.uint64())
+    table = dp.Table(pa.table({"who": ids, "sex": ["f", "m"]}), person="who", max_groups=1, max_rows=9)
+    play: Any = PlayLedger(table.unit)
+    parts = dp.Session(table, ledger=play, dataset="d").parts("sex", ["f", "m"])
+    assert [_persons(part) for part in parts.values()] == [1, 1]
+    letters = dp.Table(pa.table({"who": ids, "letters": [1.0, 2.0]}), person="who", max_groups=1)
+    joined = dp.Session(table.join_person(letters), ledger=play, dataset="d")
+    assert joined.table.source.engine.rows(joined.rows(sigma=1.0).compiled().sql[0])[0][0] == 2
+
+
+def test_joins_do_not_move_a_person_into_another_part() -> None:
+    """Whom a join drops, or what a public table calls her, has no say in which part she is."""
+    mixed = pa.table({"who": [1, 1, 2], "ward": ["A", "B", "B"], "old": [True, None, False]})
+    table = dp.Table(mixed, person="who", max_groups=1)
+    play: Any = PlayLedger(table.unit)
+    names = pa.table({"ward": ["B"], "region": ["north"]})
+    for joined, expected in ((table, [1, 1]), (table.join_public(names, "ward"), [1, 1])):
+        parts = dp.Session(joined, ledger=play, dataset="d").parts("ward", ["A", "B"])
+        assert [_persons(part) for part in parts.values()] == expected
+    with pytest.raises(dp.InvalidArgument, match="a column of the table"):
+        dp.Session(table.join_public(names, "ward"), ledger=play, dataset="d").parts("region", ["north"])
+    parts = dp.Session(table, ledger=play, dataset="d").parts("old", [False, True])
+    assert [_persons(part) for part in parts.values()] == [1, 1]
 
 
 # -- engines that fail ---------------------------------------------------------------------------------------

@@ -93,6 +93,25 @@ def test_what_is_no_source(tmp_path: Path) -> None:
         dp.Table(ARROW, person="who", max_rows=2**21)
 
 
+def test_files_must_be_alike(tmp_path: Path) -> None:
+    """A column that is cast, or another one in its place, would fail on data or take rows for another person's."""
+    pq.write_table(ARROW, tmp_path / "a.parquet")
+    for other in (ARROW.drop_columns("cost"), ARROW.set_column(0, "who", pa.array(["1", "x", "y", "z"]))):
+        pq.write_table(other, tmp_path / "b.parquet")
+        with pytest.raises(dp.InvalidArgument, match=r"the same columns and types .*b\.parquet"):
+            dp.Table(str(tmp_path / "*.parquet"), person="who", max_groups=2)
+    pq.write_table(ARROW.select(["cost", "who", "ward"]), tmp_path / "b.parquet")
+    assert abs(total(str(tmp_path / "*.parquet")) - 12.0) < 0.2
+    (tmp_path / "a.csv").write_text("who,ward,cost\n1,A,1\n")
+    (tmp_path / "b.csv").write_text("ward,who,cost\nA,1,1\n")
+    with pytest.raises(dp.InvalidArgument, match=r"one header \(who,ward,cost\).*b\.csv"):
+        dp.Table(str(tmp_path / "*.csv"), person="who", max_groups=2)
+    with pytest.raises(dp.InvalidArgument, match="files alone"):
+        dp.Table(str(tmp_path / "a.*"))
+    with pytest.raises(dp.InvalidType, match=r"read_all\(\)"):
+        dp.Table(ARROW.to_reader())
+
+
 def test_no_row_is_read_before_a_release() -> None:
     """A frame whose rows cannot be read opens; only the release meets them, and says nothing of them."""
 

@@ -59,10 +59,7 @@ class Frame:
 
     def person_sql(self) -> str:
         assert self.person is not None
-        if self.person.kind is Kind.WIDE:
-            raw = f"{_T}.{self.dialect.name_of(self.person.name)}"
-            return self.dialect.binary.format(self.dialect.cast(raw, Kind.TEXT))
-        return self.dialect.column(self.person)
+        return self.dialect.identity(self.person)
 
 
 def _key_columns(frame: Frame) -> list[str]:
@@ -85,8 +82,8 @@ def _listed(frame: Frame) -> str:
     return dialect.values("dptally_k", ["c", *(f"k{i}" for i in range(len(frame.columns)))], rows)
 
 
-def _rows_sql(frame: Frame, values: Sequence[tuple[str, str]]) -> str:
-    """The rows that count: person, group, values."""
+def _rows_sql(frame: Frame, values: Sequence[tuple[str, str]], *, named: bool = True) -> str:
+    """The rows that count: person, group, values; ``named`` leaves out those whose private group has no name."""
     chosen = [f"{frame.person_sql()} AS p"] if frame.person is not None else []
     source, where = f"{frame.relation} AS {_T}", list(frame.filters)
     if frame.person is not None:
@@ -97,7 +94,7 @@ def _rows_sql(frame: Frame, values: Sequence[tuple[str, str]]) -> str:
         chosen.append("dptally_k.c AS c")
     elif frame.columns:
         chosen += [f"{sql} AS k{i}" for i, sql in enumerate(_key_columns(frame))]
-        where += [_named(frame, column) for column in frame.columns]
+        where += [_named(frame, column) for column in frame.columns if named]
     chosen += [f"{sql} AS {name}" for name, sql in values]
     condition = f" WHERE {' AND '.join(where)}" if where else ""
     return f"SELECT {', '.join(chosen) or '1 AS one'} FROM {source}{condition}"
@@ -146,7 +143,10 @@ def totals_sql(frame: Frame, measures: Sequence[Measure], *, integers: bool = Fa
 
 
 def _row_totals(frame: Frame, measures: Sequence[Measure], values: Sequence[tuple[str, str]], integers: bool) -> str:
-    """Rows are grouped by the key's own values first: a row is in one group, whatever the engine calls equal."""
+    """Rows are grouped by the key's own values first: a row is in one group, whatever the engine calls equal.
+
+    Rows without a group are dropped by the join with the public keys, which is cheaper than a filter of all rows.
+    """
     rows = [measure.row if integers else measure.row_real or measure.row for measure in measures]
     added = [f"{_integer(frame, row)} AS m{i}" for i, row in enumerate(rows)]
     outer = [f"m{i}" for i in range(len(measures))]
@@ -154,7 +154,8 @@ def _row_totals(frame: Frame, measures: Sequence[Measure], values: Sequence[tupl
         return f"SELECT {', '.join(added)} FROM ({_rows_sql(frame, values)}) AS r"
     raw = Frame(frame.relation, None, frame.filters, frame.columns, None, frame.stable, frame.setting)
     names = raw.key_names
-    grouped = f"SELECT {', '.join([*names, *added])} FROM ({_rows_sql(raw, values)}) AS r GROUP BY {', '.join(names)}"
+    rows_sql = _rows_sql(raw, values, named=frame.keys is None)
+    grouped = f"SELECT {', '.join([*names, *added])} FROM ({rows_sql}) AS r GROUP BY {', '.join(names)}"
     if frame.keys is None:
         return grouped
     on = " AND ".join(f"g.{name} = dptally_k.{name}" for name in names)

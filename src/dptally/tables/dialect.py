@@ -71,6 +71,12 @@ class Dialect:
             return self.try_moment.format(sql)
         return self.to_real.format(sql) if self.to_real else self.cast(sql, Kind.REAL)
 
+    def identity(self, column: Column, table: str = "dptally_t") -> str:
+        """A person's id: what is equal here is one person. A wide integer is its digits; a double would merge ids."""
+        if column.kind is not Kind.WIDE:
+            return self.column(column, table)
+        return self.binary.format(self.cast(f"{table}.{self.name_of(column.name)}", Kind.TEXT))
+
     def literal(self, value: object) -> str:
         """A constant: text, integer, real, truth value, date or time."""
         if isinstance(value, bool):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from dptally.errors import InvalidArgument, InvalidType, TermsMismatch
 from dptally.law.adjacency import Adjacency
 from dptally.mechanisms import Mechanism
 from dptally.tables.keys import public_keys
+from dptally.tables.kinds import Kind
 from dptally.tables.query import Asking, Query
 from dptally.tables.table import Table
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from dptally.ledger.receipts import Reservation
 
 __all__ = ["Session"]
+
+_PARTS = "parts:"  # a label of the ledger's entries: the table whose parts were asked
+_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,13 +85,42 @@ class Session(Asking):
     def reserve(self, plan: Mechanism, why: str, key: str | None, fingerprint: str) -> Reservation:
         """The debit; a known key with the same query is not charged again."""
         partition, part = self._part()
-        labels = (f"query:{fingerprint}",)
-        return self.ledger.reserve(
+        labels = (f"query:{fingerprint}", *self._parts_label())
+        self._check_parts()
+        reservation = self.ledger.reserve(
             self.dataset, plan, by=self.by, why=why, key=key, labels=labels, partition=partition, part=part
         )
+        self._check_parts()  # of two who were first at once, the ledger's order says who was
+        return reservation
 
     def _part(self) -> tuple[str, str]:
         return ("", "") if self.part is None else (self.part[0], str(self.part[1]))
+
+    def _parts_label(self) -> tuple[str, ...]:
+        return () if self.part is None else (_PARTS + self.table.origin.fingerprint(),)
+
+    def _check_parts(self) -> None:
+        """The first table whose parts an account paid for is the one: in another a person may be in another part."""
+        if self.part is None:
+            return
+        first = next(self._parts_paid(self.part[0]), None)
+        if first is not None and first not in self._parts_label():
+            raise InvalidArgument(
+                "table",
+                f"the one whose parts by {self.part[0]!r} account {self.dataset!r} has paid for (a person may be in "
+                "another part of another table; nothing was released)",
+                self.table.origin.label,
+                "open an account for this table, or ask without parts",
+            )
+
+    def _parts_paid(self, partition: str) -> Iterator[str]:
+        """The labels of the tables whose parts were paid for, in order."""
+        page = self.ledger.history(self.dataset, limit=_PAGE)
+        while page:
+            for entry in page:
+                if entry.partition == partition:
+                    yield from (label for label in entry.labels if label.startswith(_PARTS))
+            page = self.ledger.history(self.dataset, after=page[-1].number, limit=_PAGE)
 
     # -- parts of the population -----------------------------------------------------------------------------
 
@@ -95,10 +128,10 @@ class Session(Asking):
         """A session for each part of the population, by an attribute: what is asked of different parts costs the
         account only the most that any one of them spent.
 
-        A person is in one part only, whatever her rows say: that of the smallest value that she has. The
-        account must declare the parts: ``ledger.create(..., parts={column: values})``.
+        A person is in one part only, whatever her rows say: that of the smallest value that she has, in the table
+        as it was before joins. The account must declare the parts: ``ledger.create(..., parts={column: values})``.
         """
-        found = self.table.schema.get("column", column)
+        found = self.table.origin.schema.get("column", column)
         if not found.kind.groups:
             raise InvalidArgument(
                 "column", "text, integers, truth values or dates", f"{found.name}: {found.kind.value}"
@@ -118,15 +151,21 @@ class Session(Asking):
         if self.part is None:
             return source.relation, ()
         name, value = self.part
-        dialect = source.dialect
-        column = dialect.column(self.table.schema.get("column", name))
+        dialect, origin = source.dialect, self.table.origin
+        column = origin.schema.get("column", name)
         test = dialect.literal(value)
         if self.table.person is None:
-            return source.relation, (f"{column} = {test}",)
-        person = dialect.column(self.table.schema.get("person", self.table.person))
-        own = f"MIN({column}) OVER (PARTITION BY {person}) AS dptally_part"
-        listed = ", ".join(f"dptally_t.{dialect.name_of(known)}" for known in self.table.columns)
-        return f"(SELECT {listed}, {own} FROM {source.relation} AS dptally_t)", (f"dptally_t.dptally_part = {test}",)
+            return source.relation, (f"{dialect.column(column)} = {test}",)
+        person = origin.schema.get("person", self.table.person)
+        theirs, raw = dialect.identity(person, "dptally_o"), f"dptally_o.{dialect.name_of(person.name)}"
+        own = dialect.column(column, "dptally_o")
+        if column.kind is Kind.BOOLEAN:  # PostgreSQL has no least truth value
+            own, test = f"CASE WHEN {own} THEN 1 WHEN NOT {own} THEN 0 END", str(int(value))
+        members = (
+            f"SELECT {theirs} FROM {origin.relation} AS dptally_o WHERE {raw} IS NOT NULL "
+            f"GROUP BY {theirs} HAVING MIN({own}) = {test}"
+        )
+        return source.relation, (f"{dialect.identity(person)} IN ({members})",)
 
     # -- SQL -------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ are text, and a text that is used as a number is read as one (what is none is mi
 from __future__ import annotations
 
 import csv
-import glob
+import hashlib
 import os
 import re
 import secrets
@@ -39,6 +39,12 @@ class Source:
     @property
     def dialect(self) -> Dialect:
         return self.engine.dialect
+
+    def fingerprint(self) -> str:
+        """Which table this is, as far as its name, place and columns tell."""
+        place = str(self.given) if isinstance(self.given, (str, Path)) else self.label
+        columns = [(column.name, column.kind.value) for column in self.schema.columns]
+        return hashlib.sha256(repr((place, self.name, columns)).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def open_source(source: object, name: str | None) -> Source:
@@ -172,37 +178,72 @@ def _files(path: str, name: str | None) -> Source:
     engine = _duck()
     folder = os.path.isdir(path)
     pattern = os.path.join(path, "*.parquet") if folder else path
-    found = sorted(glob.glob(pattern))
+    quoted = _quoted(pattern)
+    found = [] if "://" in path else sorted(str(file) for (file,) in run(engine, f"SELECT file FROM glob({quoted})"))
     if not found:
         raise InvalidArgument("source", "a path or pattern of Parquet or CSV files that exist", path)
     stem = re.sub(r"\W+", "_", Path(path).stem.replace("*", "")).strip("_") or Path(path).resolve().parent.name
-    ending = Path(found[0]).suffix.lower()
-    quoted = "'" + pattern.replace("'", "''") + "'"
-    if ending in (".parquet", ".pq"):
+    endings = {Path(file).suffix.lower() for file in found}
+    if endings <= {".parquet", ".pq"}:
         relation = f"read_parquet({quoted})"
-    elif ending in (".csv", ".tsv"):
-        relation = _csv(found[0], quoted, "\t" if ending == ".tsv" else ",")
+        _check_alike(engine, quoted)
+    elif endings in ({".csv"}, {".tsv"}):
+        relation = _csv(found, quoted, "\t" if endings == {".tsv"} else ",")
     else:
-        raise InvalidArgument("source", "Parquet (.parquet) or CSV (.csv, .tsv) files", path)
+        raise InvalidArgument("source", "Parquet (.parquet) files alone, or CSV (.csv, .tsv) files alone", path)
     label = f"{len(found)} file{'s' * (len(found) > 1)}: {path}"
     return Source(engine, relation, _described(engine, relation), label, name or stem, path)
 
 
-def _csv(first: str, quoted: str, separator: str) -> str:
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _check_alike(engine: Engine, quoted: str) -> None:
+    """Where a column has another type in another file its values would be cast, which fails on some of them."""
+    columns: dict[str, set[tuple[str, str]]] = {}
+    for file, name, type_ in run(engine, f"SELECT file_name, name, duckdb_type FROM parquet_schema({quoted})"):
+        columns.setdefault(str(file), set()).add((str(name), str(type_)))
+    first, *others = sorted(columns)
+    for file in others:
+        differs = columns[file] ^ columns[first]
+        if differs:
+            name = min(differs)[0]
+            raise InvalidArgument("source", f"files with the same columns and types ({name!r} differs)", file)
+
+
+def _csv(files: Sequence[str], quoted: str, separator: str) -> str:
     """All columns as text, rows that do not fit left out: nothing is guessed from rows, nothing fails on them.
 
-    One thread reads: several would fail on a quoted field of two lines.
+    Columns are told by their place, so every file must have the same header. One thread reads: several would
+    fail on a quoted field of two lines.
     """
-    with open(first, encoding="utf-8-sig", errors="replace", newline="") as file:  # only its first line is looked at
-        header = next(csv.reader(file, delimiter=separator), [])
-    if not header or len(set(header)) != len(header):
+    first, *others = files
+    header = _header(first, separator)
+    if not header or len({name.lower() for name in header}) != len(header):
         raise InvalidArgument("source", "a CSV file with a header of different names", first)
+    for file in others:
+        if _header(file, separator) != header:
+            raise InvalidArgument("source", f"files with one header ({separator.join(header)})", file)
     named = ", ".join(f"'{name.replace(chr(39), 2 * chr(39))}': 'VARCHAR'" for name in header)
     return (
         f"read_csv({quoted}, auto_detect = false, header = true, delim = '{separator}', quote = '\"', escape = '\"', "
         f"nullstr = '', ignore_errors = true, strict_mode = false, null_padding = true, parallel = false, "
         f"columns = {{{named}}})"
     )
+
+
+def _header(file: str, separator: str) -> list[str]:
+    with open(file, encoding="utf-8-sig", errors="replace", newline="") as lines:  # only the first is looked at
+        return next(csv.reader(lines, delimiter=separator), [])
+
+
+def _arrow(frame: object, name: str | None) -> Source:
+    """Readers and scanners are used up by the first query."""
+    kinds = {base.__name__ for base in type(frame).__mro__}
+    if not kinds & {"Table", "RecordBatch", "Dataset"}:
+        raise InvalidType("source", "an Arrow table, record batch or dataset (reader.read_all())", type(frame).__name__)
+    return _frame(frame, name)
 
 
 def _frame(frame: object, name: str | None) -> Source:
@@ -363,7 +404,7 @@ def _ibis(table: Any, name: str | None) -> Source:
 _OPENERS: dict[str, Callable[[Any, str | None], Source]] = {
     "pandas": _frame,
     "polars": _frame,
-    "pyarrow": _frame,
+    "pyarrow": _arrow,
     "duckdb": _duck_object,
     "_duckdb": _duck_object,
     "pyspark": _spark,

@@ -97,10 +97,7 @@ class Steps:
         less = f" - {offset}" if offset > 0 else f" + {-offset}" if offset < 0 else ""
         nearest = f"{dialect.cast(inside, Kind.INTEGER)}{less}"
         if outside:
-            return (
-                f"CASE WHEN {value} >= {low} AND {value} < {high} THEN {nearest} "
-                f"WHEN {value} = {high} THEN {self.high - offset} ELSE {outside} END"
-            )
+            return f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {nearest} ELSE {outside} END"
         return self._case(dialect, value, nearest, str(self.low - offset), str(self.high - offset), missing)
 
     def _floor(self, dialect: Dialect, value: str) -> str:
@@ -116,10 +113,10 @@ class Steps:
         return dialect.number(float(self.low * self.unit)), dialect.number(float(self.high * self.unit))
 
     def _case(self, dialect: Dialect, value: str, nearest: str, lowest: str, highest: str, missing: str) -> str:
-        """Most values are inside: their test comes first."""
+        """Most values are inside: their test comes first. The ends are steps, and would be rounded to themselves."""
         (low, high), limit = self._ends(dialect), f"CAST({_LARGEST} AS {dialect.real})"
         return (
-            f"CASE WHEN {value} > {low} AND {value} < {high} THEN {nearest} "
+            f"CASE WHEN {value} BETWEEN {low} AND {high} THEN {nearest} "
             f"WHEN {value} >= -{limit} AND {value} <= {low} THEN {lowest} "
             f"WHEN {value} >= {high} AND {value} <= {limit} THEN {highest} ELSE {missing} END"
         )

@@ -31,6 +31,7 @@ class Table:
     max_rows: int | None
     stable: bool
     joined: tuple[str, ...] = field(default=())
+    origin: Source = field(init=False)  # before joins
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Table:
             ("max_rows", None if max_rows is None else _rows(max_rows)),
             ("stable", bool(stable)),
             ("joined", ()),
+            ("origin", opened),
         ):
             object.__setattr__(self, field_, value)
 
@@ -97,7 +99,9 @@ class Table:
             ((found,),) = run(other.engine, f"SELECT COUNT(*) FROM ({repeated}) AS d")
             if integer(other.engine, found) > 0:
                 raise InvalidArgument("source", "a public table with each value once: a row may not multiply", on)
-        return self._joined(other, mine, theirs, how, f"public table on {mine.name}")
+        dialect = self.source.dialect
+        on_both = f"{dialect.column(mine)} = {dialect.column(theirs, 'dptally_o')}"
+        return self._joined(other, theirs, on_both, how, f"public table on {mine.name}")
 
     def join_person(self, other: Table, *, how: Literal["inner", "left"] = "inner") -> Table:
         """With another private table, on the person: her rows of both in all combinations, nobody else's."""
@@ -109,7 +113,9 @@ class Table:
         mine, theirs = self.schema.get("person", self.person), beside.schema.get("person", other.person)
         if mine.kind is not theirs.kind:
             raise InvalidArgument("other", "a table whose persons are of the same kind", theirs.kind.value)
-        return self._joined(beside, mine, theirs, how, f"private table on {mine.name}")
+        dialect = self.source.dialect
+        on_both = f"{dialect.identity(mine)} = {dialect.identity(theirs, 'dptally_o')}"
+        return self._joined(beside, theirs, on_both, how, f"private table on {mine.name}")
 
     def _beside(self, source: object) -> Source:
         """The other table on this table's engine."""
@@ -120,7 +126,7 @@ class Table:
             return self.source.engine.adopt(other)
         raise InvalidArgument("source", f"on the same engine ({self.source.engine.name})", other.engine.name)
 
-    def _joined(self, other: Source, mine: Column, theirs: Column, how: str, said: str) -> Table:
+    def _joined(self, other: Source, theirs: Column, on: str, how: str, said: str) -> Table:
         if how not in ("inner", "left"):
             raise InvalidArgument("how", "inner or left", how)
         dialect = self.source.dialect
@@ -131,7 +137,6 @@ class Table:
                 raise InvalidArgument("source", "a table whose other columns have names of their own", column.name)
         listed = [f"dptally_t.{dialect.name_of(column.name)}" for column in self.schema.columns]
         listed += [f"dptally_o.{dialect.name_of(column.name)}" for column in added]
-        on = f"{dialect.column(mine)} = {dialect.column(theirs, 'dptally_o')}"
         word = "LEFT JOIN" if how == "left" else "JOIN"
         relation = (
             f"(SELECT {', '.join(listed)} FROM {self.source.relation} AS dptally_t "
@@ -140,7 +145,8 @@ class Table:
         schema = Schema.of((*self.schema.columns, *added))
         made = Source(self.source.engine, relation, schema, f"{self.source.label} + {said}", self.name)
         table = Table(made, person=self.person, max_groups=self.max_groups, max_rows=self.max_rows, stable=self.stable)
-        object.__setattr__(table, "joined", (*self.joined, said))
+        for name, value in (("joined", (*self.joined, said)), ("origin", self.origin)):
+            object.__setattr__(table, name, value)
         return table
 
 
