@@ -200,6 +200,10 @@ def test_serve_needs_a_ledger_to_spend_from(
     assert here(capsys, "serve", "--host", "").code == 2
     assert served == []
     url = f"sqlite:///{tmp_path}/budget.db"
+    missing = here(capsys, "serve", "--ledger", url)  # who starts it hears of it, not the first reader
+    assert (missing.code, "there is no ledger" in missing.err) == (2, True)
+    assert served == []
+    dp.Ledger.open(url, create=True).close()
     assert "the token of this run" in here(capsys, "serve", "--allow-spend", "--ledger", url).out
     monkeypatch.setenv("DPTALLY_TOKEN", "a token that was given")
     assert "a token" not in here(capsys, "serve", "--allow-spend", "--ledger", url).out
