@@ -48,6 +48,20 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.user
 	$(BIN)/pip install --quiet -r requirements-dev.txt
 	touch $@
 
+# the oldest versions that pyproject.toml allows of everything it names: a fast part of the suite
+.PHONY: lowest
+LOWEST := build/lowest
+lowest:
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/pip install --quiet uv
+	$(LOWEST)/bin/uv pip compile --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --all-extras pyproject.toml -o $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python -r $(LOWEST)/lowest.txt pytest pytest-xdist hypothesis mpmath httpx
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --no-deps -e .
+	DPTALLY_QUICK=1 $(LOWEST)/bin/python -m pytest -q -n 2 -m "not slow" $(LOW_TESTS)
+LOW_TESTS := tests/numerics tests/mechanisms tests/answers tests/report tests/tables/test_tables_session.py \
+	tests/tables/test_tables_sources.py tests/ledger/test_ledger_account.py tests/ledger/test_ledger_trust.py \
+	tests/web/test_web_pages.py tests/cli/test_cli_commands.py
+
 # after a mechanism or a public name was added: the lazy table, the typed door, the table of the manual
 door: $(VENV)/.dev
 	$(BIN)/python tools/door.py

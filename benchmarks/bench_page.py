@@ -2,7 +2,8 @@
 
 A new question has another noise multiplier, so that nothing is remembered; a known one was asked before. A slider asks
 one question after another, each for an epsilon with its pictures. The client is a process of its own with one
-connection for each thread, on the same cores.
+connection for each thread, on the same cores. On Linux the processor time of an answer is told as well, of the server
+with its workers: it says what a machine could do that has nothing else to do, and the wall clock what this one did.
 
     python benchmarks/bench_page.py --seconds 10
 """
@@ -22,6 +23,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlencode
 
 
@@ -41,7 +43,12 @@ def main() -> None:
                 ("known questions", "/api/epsilon", known, asked.clients),
                 ("a slider", "/part/quick", new, 1),
             ):
-                print(report(name, *round_of(port, path, questions, asked.seconds, clients)), flush=True)
+                before = processor_time(server.pid)
+                found = round_of(port, path, questions, asked.seconds, clients)
+                spent = processor_time(server.pid) - before
+                print(
+                    report(name, *found) + f"; {1e3 * spent / len(found[1]):.1f} ms of processor time each", flush=True
+                )
         finally:
             server.terminate()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end, Python {sys.version.split()[0]}")
@@ -62,6 +69,22 @@ def wait_for(port: int, server: subprocess.Popen[bytes], patience: float = 60.0)
         except (urllib.error.URLError, ConnectionError):
             time.sleep(0.1)
     sys.exit("the server does not answer")
+
+
+def processor_time(pid: int) -> float:
+    """The seconds that a process and all below it have used; 0 where the system does not tell."""
+    parents, used = {}, {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        parents[int(entry.parent.name)] = int(fields[1])
+        used[int(entry.parent.name)] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    family: set[int] = {pid}
+    while found := {child for child, parent in parents.items() if parent in family and child not in family}:
+        family |= found
+    return sum(used.get(member, 0.0) for member in family)
 
 
 def fresh() -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import sys
@@ -73,6 +74,28 @@ def test_the_readme_stands_alone_on_an_index(readme: dict[str, Any]) -> None:
     metadata: dict[str, Any] = {}
     hook.update(metadata)
     assert metadata["readme"] == {"content-type": "text/markdown", "text": text}
+    assert metadata["urls"] == readme["urls"]()
+
+
+def test_addresses_are_of_the_one_home_or_are_not_there(readme: dict[str, Any]) -> None:
+    assert "urls" in PROJECT["project"]["dynamic"]
+    assert readme["urls"]("") == {}
+    home = "https://home.example/"
+    found = readme["urls"](home)
+    assert {"Source", "Documentation", "Changelog"} <= set(found)
+    for address in found.values():
+        assert (ROOT / address.removeprefix(home)).exists()
+    assert readme["HOME"] == "" or readme["HOME"].startswith("https://")
+
+
+def test_the_readme_counts_the_gallery_s_badges() -> None:
+    from collections import Counter
+
+    papers = json.loads((ROOT / "src" / "dptally" / "web" / "papers.json").read_text(encoding="utf-8"))
+    for paper in papers:
+        seen = Counter(exhibit["verdict"] for exhibit in paper["exhibits"])
+        badges = [str(seen[name]) for name in ("confirmed", "corrected", "unsafe", "not reproducible")]
+        assert f"| {' | '.join([paper['title'], *badges])} |" in README
 
 
 def test_the_files_of_the_page_are_in_the_package() -> None:

@@ -36,8 +36,10 @@ LATER = {
     "released_markdown": _NOTEBOOK,
     "status_html": _NOTEBOOK,
     "status_markdown": _NOTEBOOK,
+    "look": "dptally.web.server",
     "serve": "dptally.web.server",
     "settings_for": "dptally.web.server",
+    "Declared": "dptally.web.settings",
 }
 
 

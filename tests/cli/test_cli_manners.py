@@ -144,12 +144,32 @@ def test_colour_is_for_terminals_that_want_it() -> None:
 def test_tables_are_as_wide_as_columns_says(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for width in (40, 72, 110):
+    for width in (40, 46, 60, 72, 110):
         monkeypatch.setenv("COLUMNS", str(width))
-        text = here(capsys, "risk", PLAN).out
+        text = here(capsys, "risk", PLAN).out.split("assumptions")[0]
         table = [line for line in text.splitlines() if re.search(r"─{5}", line)]
         assert table
         assert max(map(len, table)) <= width
+        for word in ("false-positive", "true-positive", "blind", "guess", "0.01"):  # no heading is cut
+            assert word in text, width
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_words_are_not_broken_on_a_narrow_terminal(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = (("explain", PLAN, "--delta", "1e-5"), ("risk", PLAN), ("check", f"epsilon 9 at delta 1e-5: {PLAN}"))
+    for words in asked:
+        monkeypatch.delenv("COLUMNS", raising=False)
+        whole = here(capsys, *words).out
+        monkeypatch.setenv("COLUMNS", str(width))
+        narrow = here(capsys, *words).out
+        longest = [line for line in narrow.splitlines() if len(line) > width]
+        assert all(" " not in line.strip() for line in longest[1:]), longest  # the answer itself is one line
+        if words[0] != "risk":  # its table is laid out anew
+            assert narrow.split() == whole.split()
+    monkeypatch.setenv("COLUMNS", "40")
+    assert len(here(capsys, "epsilon", PLAN, "--delta", "1e-5", "--brief", "--budget", "9").out.splitlines()) == 3
 
 
 def test_a_table_that_would_break_words_is_a_list(
@@ -200,6 +220,10 @@ def test_serve_needs_a_ledger_to_spend_from(
     assert here(capsys, "serve", "--host", "").code == 2
     assert served == []
     url = f"sqlite:///{tmp_path}/budget.db"
+    missing = here(capsys, "serve", "--ledger", url)  # who starts it hears of it, not the first reader
+    assert (missing.code, "there is no ledger" in missing.err) == (2, True)
+    assert served == []
+    dp.Ledger.open(url, create=True).close()
     assert "the token of this run" in here(capsys, "serve", "--allow-spend", "--ledger", url).out
     monkeypatch.setenv("DPTALLY_TOKEN", "a token that was given")
     assert "a token" not in here(capsys, "serve", "--allow-spend", "--ledger", url).out

@@ -137,6 +137,9 @@ def test_the_examples_in_the_help_work(tmp_path: Path, name: str, line: str) -> 
 @pytest.mark.parametrize("line", [line for name, line in _examples() if name == "serve"])
 def test_the_examples_of_serve_answer_until_they_are_ended(tmp_path: Path, line: str) -> None:
     port = free_port()
+    _visits(tmp_path / "visits.parquet")
+    with dp.Ledger.open(f"sqlite:///{tmp_path}/budget.db", create=True) as ledger:
+        ledger.create("ehr-2026", budget=dp.ZCDP(0.5), unit="person:patient_id")
     with running(*shlex.split(line)[1:], "--port", str(port), cwd=tmp_path) as server:
         assert first_line(server) == f"dptally is at http://127.0.0.1:{port}/ (Ctrl-C ends it)"
         assert get_when_up(f"http://127.0.0.1:{port}/healthz", server) == {"status": "ok", "version": dp.__version__}

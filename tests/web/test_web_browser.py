@@ -15,11 +15,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from web_running import ledger_at
+from web_running import TOKEN, ledger_at, table_at
 
 import dptally as dp
 from dptally.numerics.shown import shown_up
@@ -37,12 +38,13 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@contextmanager
+def served(*arguments: str) -> Iterator[str]:
     """``dptally serve`` as its users start it."""
-    url, port = ledger_at(tmp_path_factory.mktemp("ledger")), free_port()
-    command = [sys.executable, "-m", "dptally", "serve", "--port", str(port), "--ledger", url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+    port = free_port()
+    command = [sys.executable, "-m", "dptally", "serve", "--port", str(port), *arguments]
+    told = {**os.environ, "DPTALLY_TOKEN": TOKEN}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=told) as server:
         address = f"http://127.0.0.1:{port}"
         try:
             for _ in range(600):
@@ -55,6 +57,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield address
         finally:
             server.terminate()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served("--ledger", ledger_at(tmp_path_factory.mktemp("ledger"))) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with a table to ask, which may spend."""
+    url, table = table_at(tmp_path_factory.mktemp("table"))
+    given = ("--table", table.source, "--dataset", table.dataset, "--max-groups", "2", "--allow-spend")
+    with served("--ledger", url, *given) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +134,13 @@ UNLABELLED = """() => [...document.querySelectorAll("input, textarea, button, se
 @pytest.mark.parametrize("address", PAGES)
 def test_every_page_wide_narrow_light_and_dark(page: Any, said: list[str], site: str, address: str) -> None:
     page.goto(site + address)
+    looked_at(page, address)
+    # the browser itself reports the status of a page that explains a bad question
+    assert [line for line in said if "status of 400" not in line] == []
+
+
+def looked_at(page: Any, address: str) -> None:
+    """One heading, every field labelled, nothing wider than the page and nothing faint, at two widths and schemes."""
     assert page.locator("h1").count() == 1
     assert page.evaluate(UNLABELLED) == []
     for width in (1280, 400):
@@ -127,8 +151,6 @@ def test_every_page_wide_narrow_light_and_dark(page: Any, said: list[str], site:
             assert contrast(page) == [], (width, scheme)
             kept(page, address, width, scheme)
     page.wait_for_load_state("networkidle")
-    # the browser itself reports the status of a page that explains a bad question
-    assert [line for line in said if "status of 400" not in line] == []
 
 
 def kept(page: Any, address: str, width: int, scheme: str) -> None:
@@ -206,6 +228,67 @@ def test_the_ledger_is_verified_on_the_page(page: Any, said: list[str], site: st
     page.wait_for_url("**search=**")
     assert page.locator("tbody tr").count() == 1
     assert said == []
+
+
+def tabbed_to(page: Any, wanted: str) -> None:
+    """Press Tab until the field of this id, or the button of this text, has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("[document.activeElement.id, document.activeElement.textContent].includes(" + f"{wanted!r})"):
+            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+            return
+    raise AssertionError(f"Tab does not lead to {wanted}")
+
+
+def test_a_table_is_asked_by_keyboard_alone(page: Any, said: list[str], desk: str) -> None:
+    page.goto(f"{desk}/ledger")
+    tabbed_to(page, "Ask the table of ehr-2026")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/ledger/table")
+    looked_at(page, "/ledger/table")
+    assert page.locator("#low1").is_hidden()  # a number that was not chosen shows its choice alone
+    for field, typed in (
+        *(("where", "age >= 18"), ("group1", "ward"), ("keys1", "ward A, ward B, ward C"), ("what1", "how many p")),
+        *(("noise1", "within"), ("amount1", "60"), ("what2", "mean"), ("column2", "los_days"), ("low2", "0")),
+        *(("high2", "30"), ("noise2", "within"), ("amount2", "2"), ("by", "alice")),
+    ):
+        tabbed_to(page, field)
+        page.keyboard.type(typed)
+    assert page.locator("#high1").is_hidden()
+    assert page.locator("#high2").is_visible()
+    tabbed_to(page, "Price and preview it")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#before")
+    assert "It costs rho" in str(page.locator("p.good").text_content())
+    assert page.locator("figure.spreads svg").count() >= 1
+    page.locator("summary").click()
+    assert "read_parquet" in str(page.locator("pre").text_content())
+    page.locator("summary").click()
+    looked_at(page, "/ledger/table/before")
+    page.fill("#why", "the board asks")
+    page.fill("#token", TOKEN)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#released")
+    assert page.locator("#released ~ .scroll tbody tr").count() == 3
+    looked_at(page, "/ledger/table/released")
+    page.goto(f"{desk}/ledger/data?name=ehr-2026")
+    assert "the board asks" in str(page.locator("tbody").text_content())
+    assert said == []
+
+
+def test_a_table_answers_without_scripts(browser: Any, desk: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    plain = context.new_page()
+    plain.set_default_timeout(60_000)
+    plain.goto(f"{desk}/ledger/table")
+    plain.select_option("#what1", "persons")
+    plain.select_option("#noise1", "sigma")
+    plain.fill("#amount1", "20")
+    plain.fill("#by", "alice")
+    plain.get_by_role("button", name="Price and preview it").click()
+    assert "It costs rho" in str(plain.locator("p.good").text_content())
+    context.close()
 
 
 def test_the_explorer_answers_without_scripts(browser: Any, site: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 import dptally as dp
-from dptally.web import Settings, application
+from dptally.web import Declared, Settings, application
 from dptally.web.workers import Inline
 
 TOKEN = "a token of the test run"
@@ -33,6 +33,23 @@ def ledger_at(folder: Path) -> str:
         with ledger.spend("ehr-2026", dp.Gaussian(50.0), by="mallory", why="<script>alert(1)</script>"):
             pass
     return url
+
+
+def table_at(folder: Path, max_rows: int | None = None, failure: float = 0.0) -> tuple[str, Declared]:
+    """A ledger for persons, and the visits of 3,000 of them; bob may ask for next to nothing."""
+    import duckdb
+
+    url, path = f"sqlite:///{folder}/persons.db", folder / "visits.parquet"
+    duckdb.sql(
+        f"""COPY (SELECT CAST(pow(i * 7919 % 10007 / 10007.0, 2) * 3000 AS BIGINT) AS patient_id,
+                         'ward ' || chr(65 + CAST(i * 13 % 5 AS INTEGER)) AS ward,
+                         (i * 31 % 30) + 0.5 AS los_days, CAST(i * 17 % 90 AS INTEGER) AS age
+                  FROM range(20000) AS r(i)) TO '{path}' (FORMAT parquet)"""
+    )
+    with dp.Ledger.open(url, create=True) as ledger:
+        unit, capped = "person:patient_id", {"bob": dp.ZCDP(1e-4)}
+        ledger.create("ehr-2026", dp.ZCDP(0.5), delta=1e-6, unit=unit, analysts=capped, failure=failure)
+    return url, Declared(str(path), "ehr-2026", 2, max_rows)
 
 
 def secret_of(text: str) -> str:

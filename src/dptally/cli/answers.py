@@ -130,9 +130,9 @@ def _checked(budget: float | None) -> None:
 
 def _print_box(name: str, box: Interval, where: str, budget: float | None) -> None:
     title(f"{name} = {shown_up(box.upper, 8)} {where}")
-    facts([f"certified: {both_ends(name, box)}"])
+    click.echo(f"  certified: {both_ends(name, box)}")  # these lines are all of --brief: none is folded
     if budget is not None:
-        facts([f"{'OVER the budget' if box.upper > budget else 'within the budget'} of {budget:g}"])
+        click.echo(f"  {'OVER the budget' if box.upper > budget else 'within the budget'} of {budget:g}")
 
 
 def _print_rest(plan: Mechanism, brief: bool) -> None:

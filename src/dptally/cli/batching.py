@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dptally.cli.output import delta_option, emit, json_option, table, title, working
+from dptally.cli.output import delta_option, emit, json_option, prose, table, title, working
 from dptally.mechanisms import Adjacency
 from dptally.numerics.shown import shown_down, shown_up
 
@@ -71,4 +71,4 @@ def batching(
         ends = ("-", row.reason) if box is None else (shown_down(box.lower, 6), shown_up(box.upper, 6))
         shown.append((row.name, *ends, NAMES[row.name]))
     table((("batches", "left"), ("at least", "right"), ("at most", "right"), ("how", "left")), shown)
-    click.echo("run what is accounted: dptally.release.batches(sampler, dataset_size, epochs) draws them")
+    prose("run what is accounted: dptally.release.batches(sampler, dataset_size, epochs) draws them")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dptally.cli.output import emit, heading, json_option, table, title, working
+from dptally.cli.output import emit, heading, json_option, prose, table, title, working
 from dptally.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -91,7 +91,10 @@ def _shown(verdicts: tuple[Verdict, ...], brief: bool, samplers: bool, output: P
         emit(one.to_dict() if brief or page is None else page.to_dict())
         return
     title(one.headline)
-    click.echo(f"  {one.reasons[0]}\n" if brief or page is None else page.to_text().split("\n", 1)[1], nl=False)
+    if brief or page is None:
+        click.echo(f"  {one.reasons[0]}")
+    else:
+        prose(page.to_text().split("\n", 1)[1])
 
 
 def _several(verdicts: tuple[Verdict, ...]) -> object:

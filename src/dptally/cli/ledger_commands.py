@@ -304,16 +304,17 @@ def status(dataset: str | None, as_json: bool, url: str, head: Path | None) -> N
 
 
 def _show_status(one: Status) -> None:
+    from dptally.cli.output import prose
     from dptally.ledger.statement import bar, visible
 
     click.echo(f"{visible(one.dataset)}  {one.budget}")
     total = one.balance
-    click.echo(f"  {bar(total)} {total.symbol} {total.spent:.6g} of {total.cap:.6g}, {total.left:.6g} left")
+    prose(f"  {bar(total)} {total.symbol} {total.spent:.6g} of {total.cap:.6g}, {total.left:.6g} left")
     for person in one.analysts:
         limit = "" if person.cap is None else f" of {person.cap:.6g}"
         click.echo(f"    {visible(person.holder)}: {person.spent:.6g}{limit}")
     if one.epsilon is not None:
-        click.echo(f"  epsilon spent so far at delta {one.delta:.3g}: {one.epsilon:.6g} (odometer)")
+        prose(f"  epsilon spent so far at delta {one.delta:.3g}: {one.epsilon:.6g} (odometer)")
 
 
 @group.command()
@@ -382,9 +383,11 @@ def verify(prices: bool, key: str | None, as_json: bool, url: str, head: Path | 
         facts = {"entries": found.entries, "datasets": found.datasets, "plans": found.plans}
         click.echo(json.dumps({**facts, "head": json.loads(found.head.to_json())}))
         return
-    click.echo(f"checked {found.entries} entries and {found.datasets} datasets: all agree with their hash chains")
+    from dptally.cli.output import prose
+
+    prose(f"checked {found.entries} entries and {found.datasets} datasets: all agree with their hash chains")
     if prices:
-        click.echo(f"priced {found.plans} different plans again: none was charged less than it costs")
+        prose(f"priced {found.plans} different plans again: none was charged less than it costs")
 
 
 @group.command()

@@ -16,6 +16,7 @@ from dptally.cli.output import (
     heading,
     json_option,
     plan_argument,
+    prose,
     table,
     title,
     working,
@@ -108,5 +109,7 @@ def explain(plan: Plan, delta: float, bibtex: bool, as_json: bool) -> None:
         found = plan.mechanism.explain(delta)
     if as_json:
         emit(found.to_dict())
+    elif bibtex:
+        click.echo(found.bibtex())
     else:
-        click.echo(found.bibtex() if bibtex else str(found))
+        prose(str(found))

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any, TypeVar
 
@@ -26,12 +27,13 @@ __all__ = [
     "heading",
     "json_option",
     "plan_argument",
+    "prose",
     "table",
     "title",
     "working",
 ]
 
-_NARROW = 60  # columns, below which a table that would break words becomes a list
+_WIDE = 100  # columns, from which lines of words are left as they are
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,7 +83,28 @@ def heading(text: str) -> None:
 
 def facts(lines: Iterable[str]) -> None:
     for line in lines:
-        click.echo(f"  {line}")
+        prose(f"  {line}")
+
+
+def prose(text: str) -> None:
+    """Lines of words; on a narrow terminal none is broken inside a word, and what goes on is indented further."""
+    room = _room()
+    for line in text.splitlines():
+        if room is None or len(line) <= room:
+            click.echo(line)
+            continue
+        start = " " * (len(line) - len(line.lstrip()))
+        folded = {"initial_indent": start, "subsequent_indent": f"{start}  ", "break_on_hyphens": False}
+        click.echo("\n".join(wrap(line.strip(), room, break_long_words=False, **folded)))
+
+
+def _room() -> int | None:
+    """The columns of a narrow terminal; None where lines are as long as they are: wide terminals, files and pipes."""
+    said = os.environ.get("COLUMNS", "")
+    if not said.isdigit() and not sys.stdout.isatty():
+        return None
+    width = get_terminal_size().columns  # which COLUMNS overrules
+    return width if 20 <= width < _WIDE else None
 
 
 def both_ends(name: str, box: Interval, digits: int = 10) -> str:
@@ -100,22 +123,29 @@ def table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> 
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console = Console(highlight=False, markup=False, width=140)
     names = [name for name, _ in columns]
-    if console.width < _NARROW and _width(names, rows) > console.width:
+    room = console.width - 3 * (len(names) - 1) - 2  # beside what stands between columns and at the edges
+    widths = _widths(list(zip(names, *rows, strict=True)), room)
+    if widths is None:
         click.echo("\n".join(_listed(names, rows, console.width)))
         return
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, side in columns:
-        made.add_column(name, justify="right" if side == "right" else "left", overflow="fold", no_wrap=side == "right")
+    for (name, side), width in zip(columns, widths, strict=True):
+        made.add_column(name, justify="right" if side == "right" else "left", overflow="fold", width=width)
     for row in rows:
         made.add_row(*row)
     console.print(made)
 
 
-def _width(names: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Of a table without broken words."""
-    columns = zip(names, *rows, strict=True)
-    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
-    return sum(words) + 3 * (len(words) - 1) + 2  # between columns, and at the edges
+def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int] | None:
+    """Of columns that break no word, the widest narrowed first; None where there is no room for them."""
+    least = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
+    widths = [max(len(line) for cell in cells for line in cell.splitlines() or [""]) for cells in columns]
+    if sum(least) > room:
+        return None
+    while sum(widths) > room:
+        spare = [width - word for width, word in zip(widths, least, strict=True)]
+        widths[spare.index(max(spare))] -= 1
+    return widths
 
 
 def _listed(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dptally.cli.files import by_ending
-from dptally.cli.output import emit, facts, heading, progress, table, title
+from dptally.cli.output import emit, facts, heading, progress, prose, table, title
 from dptally.cli.plans import PLAN, Plan
 from dptally.errors import BudgetExceeded, InvalidArgument
 
@@ -209,7 +209,7 @@ def _key(column: Column, text: str) -> Any:
 
 def _before(query: Query, options: dict[str, Any]) -> None:
     if options["show_sql"]:
-        click.echo(query.explain())
+        prose(query.explain())
         return
     price, preview = query.price(), query.preview()
     if options["as_json"]:

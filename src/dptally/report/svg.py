@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["TONES", "Axis", "Bar", "Line", "Mark", "bars", "chart", "meter"]
+__all__ = ["TONES", "Axis", "Bar", "Line", "Mark", "Spread", "bars", "chart", "meter", "spreads"]
 
 #: each at least 3:1 on white and on near-black paper
 TONES = ("#2f7fd6", "#d0602a", "#3d9a5f", "#8f6fd0", "#8a8a8a")
@@ -77,6 +77,17 @@ class Bar:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One row of error bars: a value between its ends."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    text: str
+
+
 def chart(
     lines: Sequence[Line],
     x: Axis,
@@ -128,6 +139,27 @@ def bars(rows: Sequence[Bar], title: str, width: int = 460) -> str:
                 f'fill="{TONES[tone]}"/>'
             )
         out.append(f'<text x="{names + length + 5:.1f}" y="{y + 11}">{escape(row.text)}</text>')
+    return "".join([*out, "</svg>"])
+
+
+def spreads(rows: Sequence[Spread], title: str, width: int = 460) -> str:
+    """Values with their error bars, one below the other on one scale, each with its text."""
+    names = 8.0 + 6.4 * max((len(row.name) for row in rows), default=0)
+    texts = 12.0 + 6.4 * max((len(row.text) for row in rows), default=0)
+    low, high = min(row.low for row in rows), max(row.high for row in rows)
+    axis = Axis("", low, high if high > low else low + 1.0)
+    room, step = max(width - names - texts, 60.0), 20
+    out = [_open(names + room + texts, step * len(rows) + 8, title)]
+    for i, row in enumerate(rows):
+        y = 13 + step * i
+        left, middle, right = (names + room * axis.part(end) for end in (row.low, row.value, row.high))
+        bar = f"M{left:.1f},{y - 4}v8m0,-4H{right:.1f}m0,-4v8"
+        out += [
+            f'<text x="{names - 6:.0f}" y="{y + 4}" text-anchor="end">{escape(row.name)}</text>',
+            f'<path class="tone-0" d="{bar}" fill="none" {_stroke(0)}/>',
+            f'<circle class="tone-0" cx="{middle:.1f}" cy="{y}" r="3.5" fill="{TONES[0]}"/>',
+            f'<text x="{names + room + 8:.1f}" y="{y + 4}">{escape(row.text)}</text>',
+        ]
     return "".join([*out, "</svg>"])
 
 

@@ -12,4 +12,5 @@ if any(importlib.util.find_spec(package) is None for package in ("fastapi", "uvi
     raise MissingExtra("FastAPI", "web")
 
 from dptally.web.application import application as application
+from dptally.web.settings import Declared as Declared
 from dptally.web.settings import Settings as Settings

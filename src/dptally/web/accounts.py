@@ -11,13 +11,13 @@ from dptally.errors import ChainBroken, DptallyError, InvalidArgument, RolledBac
 from dptally.numerics.shown import shown_down, shown_up
 from dptally.report import svg
 from dptally.web.settings import Settings
-from dptally.web.workers import Refusal
+from dptally.web.workers import NO_LEDGER, Refusal
 
 if TYPE_CHECKING:
     from dptally.ledger import Entry, Ledger
     from dptally.ledger.status import Balance, Status
 
-__all__ = ["Accounts", "Spending"]
+__all__ = ["Accounts", "Spending", "price"]
 
 _PAGE = 50  # spends on a page
 _LOOK, _LOOKS = 500, 40  # a search reads so many entries at once, and so often, for one page
@@ -47,7 +47,7 @@ class Accounts:
     def ledger(self) -> Ledger:
         """The open ledger; 404 where the server has none."""
         if self._settings.ledger is None:
-            raise Refusal(404, "this server was started without a ledger; write: dptally serve --ledger URL")
+            raise Refusal(404, NO_LEDGER)
         if self._ledger is None:
             from dptally.ledger import Ledger
 
@@ -138,22 +138,6 @@ class Accounts:
         """The proof that an entry is in the ledger, as JSON."""
         return self.ledger.inclusion(dataset, number).to_json()
 
-    def price(self, dataset: str, plan: str, by: str) -> dict[str, Any]:
-        """What a plan would cost, and whether it fits; nothing is debited and no data is looked at."""
-        from dptally.ledger.pricing import priced
-
-        mechanism = of_text(plan).mechanism
-        terms = self.ledger.terms(dataset)
-        cost = priced(terms, mechanism)
-        over = self.ledger.would_exceed(dataset, mechanism, by=by)
-        meter = self.ledger.status(dataset).balance.symbol
-        return {
-            "plan": repr(mechanism),
-            "cost": shown_up(terms.number_up(cost.meters[0])),
-            "symbol": meter,
-            "over": over,
-        }
-
     def spend(self, asked: Spending) -> dict[str, Any]:
         """Debit a plan; the receipt says under which number."""
         if self._settings.token is None:
@@ -161,6 +145,20 @@ class Accounts:
         mechanism = of_text(asked.plan).mechanism
         receipt = self.ledger.spend(asked.dataset, mechanism, by=asked.by, why=asked.why, key=asked.key or None)
         return {"text": repr(receipt), "number": receipt.number, "replayed": receipt.replayed}
+
+
+def price(url: str, dataset: str, plan: str, by: str) -> dict[str, Any]:
+    """What a plan would cost, and whether it fits; nothing is debited and no data is looked at. A task of a worker."""
+    from dptally.ledger import Ledger
+    from dptally.ledger.pricing import priced
+
+    mechanism = of_text(plan).mechanism
+    with Ledger.open(url, read_only=True) as ledger:
+        terms = ledger.terms(dataset)
+        cost = priced(terms, mechanism)
+        over = ledger.would_exceed(dataset, mechanism, by=by)
+        symbol = ledger.status(dataset).balance.symbol
+    return {"plan": repr(mechanism), "cost": shown_up(terms.number_up(cost.meters[0])), "symbol": symbol, "over": over}
 
 
 def _meter(name: str, one: Balance) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,11 +20,12 @@ from starlette.exceptions import HTTPException
 import dptally
 from dptally.errors import DptallyError
 from dptally.web.accounts import Accounts, Spending
+from dptally.web.desk import Desk
 from dptally.web.gallery import papers
 from dptally.web.guard import Guard, same
 from dptally.web.question import Question, number
 from dptally.web.settings import Settings
-from dptally.web.workers import Refusal, Runner, Workers
+from dptally.web.workers import NO_LEDGER, Refusal, Runner, Workers
 
 __all__ = ["application"]
 
@@ -38,6 +40,7 @@ class Site:
     settings: Settings
     runner: Runner
     accounts: Accounts
+    desk: Desk
     templates: Environment
 
     def page(self, template: str, code: int = 200, /, **values: Any) -> HTMLResponse:
@@ -46,6 +49,7 @@ class Site:
             secret=self.settings.secret,
             has_ledger=self.settings.ledger is not None,
             may_spend=self.settings.token is not None,
+            table=self.settings.table,
             **values,
         )
         return HTMLResponse(text, code)
@@ -53,13 +57,18 @@ class Site:
     def form(self, body: bytes) -> dict[str, str]:
         """The fields of a form that one of our own pages sent; its token is checked."""
         try:
-            found = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=40)
+            found = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=80)
         except ValueError:
             raise Refusal(400, "the form cannot be read") from None
         fields = {key: values[-1] for key, values in found.items()}
         if not same(fields.get("secret", ""), self.settings.secret):
             raise Refusal(403, "the form is not from a page of this server; load the page again")
         return fields
+
+    def check_token(self, fields: dict[str, str]) -> None:
+        """Where the server may spend, only who knows its token does."""
+        if self.settings.token is not None and not same(fields.get("token", ""), self.settings.token):
+            raise Refusal(403, "the token is not the one that the server was started with; nothing was debited")
 
 
 def application(settings: Settings | None = None, runner: Runner | None = None) -> Callable[..., Any]:
@@ -68,7 +77,8 @@ def application(settings: Settings | None = None, runner: Runner | None = None) 
     templates = Environment(
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    site = Site(chosen, runner or Workers(chosen.workers, chosen.seconds), Accounts(chosen), templates)
+    asked, accounts = runner or Workers(chosen.workers, chosen.seconds), Accounts(chosen)
+    site = Site(chosen, asked, accounts, Desk(chosen, accounts, asked), templates)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -86,6 +96,7 @@ def application(settings: Settings | None = None, runner: Runner | None = None) 
     _add_opinion(made, site)
     _add_ledger(made, site)
     _add_accounts(made, site)
+    _add_desk(made, site)
     return Guard(made, chosen)
 
 
@@ -289,17 +300,53 @@ def _add_accounts(made: FastAPI, site: Site) -> None:
     async def price(request: Request) -> Response:
         fields = site.form(await request.body())
         name, plan, by = (fields.get(key, "") for key in ("name", "plan", "by"))
-        found = await run_in_threadpool(accounts.price, name, plan, by)
+        if site.settings.ledger is None:
+            raise Refusal(404, NO_LEDGER)
+        found = await run_in_threadpool(site.runner.ask, "price", site.settings.ledger, name, plan, by)
         return await run_in_threadpool(_account, site, name, "", "0", price=found, plan=plan, by=by)
 
     @made.post("/ledger/spend")
     async def spend(request: Request) -> Response:
         fields = site.form(await request.body())
-        if site.settings.token is not None and not same(fields.get("token", ""), site.settings.token):
-            raise Refusal(403, "the token is not the one that the server was started with; nothing was debited")
+        site.check_token(fields)
         asked = Spending(*(fields.get(key, "").strip() for key in ("name", "plan", "by", "why", "key")))
+        if site.settings.token is not None:  # priced where work is budgeted, before the ledger is asked to
+            given = site.settings.ledger, asked.dataset, asked.plan, asked.by
+            await run_in_threadpool(site.runner.ask, "price", *given)
         made = await run_in_threadpool(accounts.spend, asked)
         return await run_in_threadpool(_account, site, asked.dataset, "", "0", receipt=made)
+
+
+def _add_desk(made: FastAPI, site: Site) -> None:
+    """The declared table: asked, priced, previewed, and released where the server may spend."""
+    desk = site.desk
+
+    def shown(status: int = 200, /, **values: Any) -> Response:
+        parts = {"given": {}, "error": "", "found": None, "result": None, "key": ""} | values
+        return site.page("table.html", status, about=desk.about(), **parts)
+
+    def answered(fields: dict[str, str], work: Callable[[], dict[str, Any]]) -> Response:
+        """The page with what was asked and what came of it, an error included."""
+        try:
+            found = work()
+        except (Refusal, DptallyError) as error:
+            return shown(error.status if isinstance(error, Refusal) else 400, given=fields, error=str(error))
+        return shown(given=fields, key=f"page-{secrets.token_hex(6)}", **found)
+
+    @made.get("/ledger/table")
+    def table() -> Response:
+        return shown()
+
+    @made.post("/ledger/table")
+    async def preview(request: Request) -> Response:
+        fields = site.form(await request.body())
+        return await run_in_threadpool(answered, fields, lambda: {"found": desk.preview(fields)})
+
+    @made.post("/ledger/table/release")
+    async def release(request: Request) -> Response:
+        fields = site.form(await request.body())
+        site.check_token(fields)
+        return await run_in_threadpool(answered, fields, lambda: {"result": desk.release(fields)})
 
 
 def _account(site: Site, name: str, search: str, after: str, **more: Any) -> HTMLResponse:

@@ -18,7 +18,9 @@ from typing import Any, Protocol
 
 from dptally.errors import DptallyError
 
-__all__ = ["Inline", "Refusal", "Runner", "Workers"]
+__all__ = ["NO_LEDGER", "Inline", "Refusal", "Runner", "Workers"]
+
+NO_LEDGER = "this server was started without a ledger; write: dptally serve --ledger URL"
 
 #: what may be asked: name -> module; a closed list, whatever a request says
 TASKS = {
@@ -30,7 +32,10 @@ TASKS = {
     "card": "dptally.web.explorer",
     "bibtex": "dptally.web.explorer",
     "opinion": "dptally.web.opinions",
+    "price": "dptally.web.accounts",
+    "preview": "dptally.web.queries",
 }
+_PASSING = ("price", "preview")  # they say what is left, which changes
 _MEMORY = 3 * 2**30  # bytes that a worker may use, where the system can limit it
 _REMEMBERED = 512
 _LARGEST_REMEMBERED = 20_000  # characters of a question
@@ -107,7 +112,7 @@ class Workers:
                 self._known.move_to_end(key)
                 return self._known[key]
         value = _value(self._answer(task, arguments))
-        if sum(len(str(part)) for part in arguments) <= _LARGEST_REMEMBERED:
+        if task not in _PASSING and sum(len(str(part)) for part in arguments) <= _LARGEST_REMEMBERED:
             with self._lock:
                 self._known[key] = value
                 while len(self._known) > _REMEMBERED:
