@@ -42,7 +42,7 @@ class RouteTuning:
     sharp_split: float = 5e-7
     sharp_lattice: float = 9e-7
     known: float = 1e-7  # of what others found: no route that aims at less is asked for an epsilon
-    share_of_work: int = 10  # what a plain contour may cost where rare losses can be counted apart: one in so many
+    share_of_work: int = 4  # what a plain contour may cost where rare losses can be counted apart: one in so many
     most_terms: float = 2.0  # of a plain contour there, times the root of its work: its terms are about its nodes
     few_shared: int = 4  # questions that are worth a common contour
 
@@ -89,6 +89,8 @@ class ContourTuning:
     hopeless: float = 14.0  # nats by which the tail may exceed its share before another method is better
     most_terms: int = 1 << 17
     most_work: int = 30_000_000  # terms times nodes: about 0.1 s
+    long_period: float = 40.0  # in standard deviations: beyond, a smaller tilt is looked for
+    most_lost: float = 12.0  # nats of the integral that it may cost
     block_ratio: float = 1.1  # that of the counts of one law that share the contour of a single question
     curve_ratio: float = 1.2  # the largest ratio of the counts that share one contour
 

@@ -16,7 +16,7 @@ from dptally.law.characteristic import MomentTable
 from dptally.law.law import Floats
 from dptally.numerics.rounding import EPS
 
-__all__ = ["Aliasing", "alias_period"]
+__all__ = ["Aliasing", "alias_period", "alias_periods"]
 
 
 def alias_period(
@@ -31,6 +31,18 @@ def alias_period(
     ) + epsilon
     bound = max(float(right.min()) if right.size else math.inf, float(left.min()))
     return max(bound, 0.0) * 1.02 + 1e-3 / theta
+
+
+def alias_periods(tilts: MomentTable, epsilon: float, log_size: Floats, relative: float) -> Floats:
+    """About :func:`alias_period` at every tilt of the table; infinite at its last."""
+    theta, moment = tilts.theta, tilts.moment
+    need = -math.log(relative) - log_size - moment
+    with np.errstate(all="ignore"):
+        chords = (need[:, None] + moment) / (theta - theta[:, None])
+    above = theta > theta[:, None]
+    right = np.where(above, chords, np.inf).min(axis=1) - epsilon
+    left = np.minimum(np.where(above.T, -chords, np.inf).min(axis=1), need / theta) + epsilon
+    return np.asarray(np.maximum(right, left))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from dptally.accounting.certified.bounds import Ends
+from dptally.accounting.certified.contour.aliasing import alias_period, alias_periods
+from dptally.accounting.certified.contour.chernoff import epsilon_bounds
 from dptally.accounting.certified.contour.inversion import Inversion, tilted, transformable
 from dptally.accounting.certified.contour.nodes import Grid, Nodes
 from dptally.accounting.certified.contour.saddle import Saddle, at_delta
-from dptally.accounting.certified.contour.tables import scaled
+from dptally.accounting.certified.contour.tables import rows_of, scaled
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.accounting.certified.tuning import STANDARD, ContourTuning, Tuning
 from dptally.law import Composition
@@ -95,6 +99,7 @@ def _block(
     if found is None:
         return None
     tilts, row, _ = found
+    row = _shorter(tilts, row, log_delta, tuning)
     ends = [(Saddle.of(row, c / middle), scaled(tilts, c / middle)) for c in dict.fromkeys((first, last))]
     # what decays for the fewest steps decays for all
     grid = Grid.of(ends, [(law, first * n) for law, n in composition.parts], tuning)
@@ -103,6 +108,25 @@ def _block(
     log_tolerance = grid.log_tolerance(tuning, last * composition.steps)
     nodes = Nodes.of(composition.parts, ends[0][0].theta, grid, log_tolerance, most_work)
     return None if nodes is None else _Block(middle, nodes, grid, row, tilts)
+
+
+def _shorter(tilts: MomentTable, row: MomentTable, log_delta: float, tuning: ContourTuning) -> MomentTable:
+    """The row itself, or where K explodes just beyond its tilt, so that the period is very long, one at a smaller tilt.
+
+    With eps about Chernoff's bound the integral at tilt t is about delta e^{t eps - K(t)}. Any tilt is sound.
+    """
+    saddle = Saddle.of(row)
+    period = alias_period(tilts, saddle.theta, saddle.moment, saddle.asked, saddle.log_size, tuning.relative)
+    if not period > tuning.long_period * math.sqrt(max(saddle.variance, 0.0)):
+        return row
+    epsilon = float(np.min(epsilon_bounds(tilts, log_delta)))
+    log_size = log_delta + tilts.theta * epsilon - tilts.moment
+    good = (tilts.theta < saddle.theta) & (log_size > -tuning.most_lost) & (tilts.second > 0)
+    if not good.any():
+        return row
+    cost = alias_periods(tilts, epsilon, log_size, tuning.relative)[good] / np.sqrt(tilts.second[good])
+    i = int(np.nonzero(good)[0][np.argmin(cost)])
+    return rows_of(tilts, slice(i, i + 1))
 
 
 _kept = lru_cache(maxsize=8)(_block)

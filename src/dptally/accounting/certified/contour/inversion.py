@@ -25,7 +25,7 @@ from dptally.accounting.certified.bounds import LogBounds
 from dptally.accounting.certified.contour.aliasing import Aliasing
 from dptally.accounting.certified.contour.nodes import MOST_ELEMENTS, Grid, Nodes
 from dptally.accounting.certified.contour.saddle import Locate, Saddle, at_delta, at_epsilon, row_at
-from dptally.accounting.certified.contour.tables import Losses, added, leading, merged, tabulate
+from dptally.accounting.certified.contour.tables import Losses, added, leading, merged, rows_of, tabulate
 from dptally.accounting.certified.tuning import STANDARD, ContourTuning
 from dptally.law import Composition, Law
 from dptally.law.characteristic import MomentTable
@@ -200,8 +200,7 @@ def at_row(
     parts = composition.parts
     if not transformable(parts):
         return None
-    columns = (x[row : row + 1] for x in (tilts.theta, tilts.moment, tilts.error, tilts.first, tilts.second))
-    saddle = Saddle.of(MomentTable(*columns), asked=epsilon)
+    saddle = Saddle.of(rows_of(tilts, slice(row, row + 1)), asked=epsilon)
     return invert(parts, saddle, tilts, parts, tuning, tuning.most_work)
 
 

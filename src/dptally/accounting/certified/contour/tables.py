@@ -14,7 +14,7 @@ from dptally.law.characteristic import MomentTable, Transformable
 from dptally.law.law import Floats
 from dptally.numerics.rounding import EPS
 
-__all__ = ["Losses", "added", "leading", "merged", "scaled", "tabulate", "tabulate_at"]
+__all__ = ["Losses", "added", "leading", "merged", "rows_of", "scaled", "tabulate", "tabulate_at"]
 
 Losses = Sequence[tuple[Transformable, int]]
 
@@ -70,6 +70,11 @@ def merged(*tables: MomentTable) -> MomentTable:
     ]
     order = np.argsort(columns[0], kind="stable")
     return MomentTable(*(column[order] for column in columns))
+
+
+def rows_of(table: MomentTable, which: slice) -> MomentTable:
+    """Some rows of a table."""
+    return MomentTable(*(x[which] for x in (table.theta, table.moment, table.error, table.first, table.second)))
 
 
 def scaled(table: MomentTable, factor: float) -> MomentTable:
