@@ -194,9 +194,13 @@ class _Search:
         point just beyond it, so that the other end closes in: with it the side on which that point should lie.
         """
         root = self._root()
-        if root is None or not 0 < min(good, bad) < math.exp(min(root, 700.0)) < max(good, bad):
+        if root is None or not min(good, bad) > 0:
             return _middle(good, bad), None
         log_good, log_bad = math.log(good), math.log(bad)
+        least, most = min(log_good, log_bad), max(log_good, log_bad)
+        if not least - shift < root < most + shift:
+            return _middle(good, bad), None
+        root = min(max(root, least), most)  # an end that meets the target exactly is the root
         for near, far, wanted in ((log_good, log_bad, False), (log_bad, log_good, True)):
             if abs(root - near) <= 2 * shift and abs(far - root) > shift:
                 return math.exp(root + math.copysign(shift, far - root)), wanted

@@ -38,9 +38,9 @@ class Composition:
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Law, int]]) -> Composition:
-        parts = tuple(parts)
+        parts = [(law, count) for law, count in parts]
         if len(parts) == 1 and parts[0][1] > 0 and not type(parts[0][0]).collapses:
-            return cls(parts)
+            return cls(tuple(parts))
         counts: Counter[Law] = Counter()
         for law, count in parts:
             counts[law] += count
