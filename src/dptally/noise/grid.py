@@ -31,6 +31,7 @@ __all__ = [
     "grid_laplace",
     "grid_sensitivity",
     "natural_grid",
+    "nearest_of_doubled",
     "nearest_steps",
     "rescaled",
     "to_grid",
@@ -122,8 +123,12 @@ def _as_array(values: object) -> NDArray[Any]:
 
 def nearest_steps(steps: Floats) -> NDArray[np.int64]:
     """floor(x + 1/2) for doubles of less than 2^61, exactly."""
-    # = floor((floor(2 x) + 1) / 2), and doubling is exact
-    out = np.floor(steps + steps).astype(np.int64)
+    return nearest_of_doubled(steps + steps)  # doubling is exact
+
+
+def nearest_of_doubled(doubled: Floats) -> NDArray[np.int64]:
+    """floor(x + 1/2) = floor((floor(2 x) + 1) / 2) from 2 x, which is overwritten."""
+    out = np.floor(doubled, out=doubled).astype(np.int64)
     out += 1
     out >>= 1
     return out
