@@ -30,8 +30,8 @@ __all__ = [
     "grid_gaussian",
     "grid_laplace",
     "grid_sensitivity",
+    "halved_up",
     "natural_grid",
-    "nearest_of_doubled",
     "nearest_steps",
     "rescaled",
     "to_grid",
@@ -123,12 +123,12 @@ def _as_array(values: object) -> NDArray[Any]:
 
 def nearest_steps(steps: Floats) -> NDArray[np.int64]:
     """floor(x + 1/2) for doubles of less than 2^61, exactly."""
-    return nearest_of_doubled(steps + steps)  # doubling is exact
+    return halved_up(np.floor(steps + steps))  # doubling is exact
 
 
-def nearest_of_doubled(doubled: Floats) -> NDArray[np.int64]:
-    """floor(x + 1/2) = floor((floor(2 x) + 1) / 2) from 2 x, which is overwritten."""
-    out = np.floor(doubled, out=doubled).astype(np.int64)
+def halved_up(floors: Floats) -> NDArray[np.int64]:
+    """floor(x + 1/2) = floor((floor(2 x) + 1) / 2) from floor(2 x)."""
+    out = floors.astype(np.int64)
     out += 1
     out >>= 1
     return out

@@ -64,7 +64,7 @@ def steps_of(records: NDArray[Any], inside: Range) -> NDArray[np.int64]:
     doubled = _scaled(records, 1 - inside.exponent)
     # bounds of 53 bits are exact doubles, and so are twice these
     np.clip(doubled, 2.0 * inside.lower, 2.0 * inside.upper, out=doubled)
-    return grids.nearest_of_doubled(doubled)
+    return grids.halved_up(np.floor(doubled, out=doubled))
 
 
 def _scaled(records: NDArray[Any], exponent: int) -> NDArray[np.float64]:
