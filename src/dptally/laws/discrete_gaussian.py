@@ -28,6 +28,7 @@ __all__ = ["ATOM_FLOOR", "DiscreteGaussianLaw"]
 ATOM_FLOOR = 1e-40  #: atoms() lists the atoms of at least this probability
 _MOST_TERMS, _FURTHEST = 1_000_000, 1e12  # of a sum, and where it begins; beyond, the integral brackets the profile
 _FEW = 8  # epsilons whose places are found in rational numbers
+_VAST = 1e6  # a sigma from which on the integral brackets the profile at every epsilon that is not summed
 _MOST_ELEMENTS = 1 << 18  # of a matrix of terms: 2 MB
 _MOMENT_ULPS = 64.0
 _DEPTH, _MOST_LISTED = 690.0, 1 << 12  # nats and atoms of the list with bounds
@@ -188,8 +189,12 @@ class DiscreteGaussianLaw(Law):
             summed = (np.abs(x) <= _FURTHEST) & (self._terms(x) <= _MOST_TERMS)
             if summed.any():
                 lower[summed], upper[summed] = self._by_sums(flat[summed])
-        for i in np.flatnonzero(~summed & np.isfinite(flat)):
-            lower[i], upper[i] = self._beyond_sums(float(flat[i]))
+        beyond = np.flatnonzero(~summed & np.isfinite(flat))
+        if self.sigma > _VAST and beyond.size > _FEW:
+            lower[beyond], upper[beyond] = self._by_integrals(flat[beyond])
+        else:
+            for i in beyond:
+                lower[i], upper[i] = self._beyond_sums(float(flat[i]))
         lower, upper = widened(lower.reshape(epsilon.shape), upper.reshape(epsilon.shape), 4)
         negative = epsilon < 0
         if negative.any():
@@ -288,7 +293,7 @@ class DiscreteGaussianLaw(Law):
     def _beyond_sums(self, epsilon: float) -> tuple[float, float]:
         """Bounds for one epsilon >= 0 whose sum would have too many terms, or begin too far out."""
         exact = Fraction(self.shift, 2) - Fraction(epsilon) * Fraction(self.sigma) ** 2 / self.shift
-        if abs(exact) > 10**12 and not self.sigma > 1e6:
+        if abs(exact) > 10**12 and not self.sigma > _VAST:
             return self._far(exact)
         return self._by_integral(epsilon, exact, self.shift / self.sigma**2)
 
@@ -316,6 +321,28 @@ class DiscreteGaussianLaw(Law):
         if share >= 1:
             return -math.inf, min(max(upper, log_peak) + math.log(2), 0.0)
         return lower + math.log1p(-share), min(upper + math.log1p(share), 0.0)
+
+    def _by_integrals(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        """The same at many epsilons: z in doubles, and what its rounding may move the maximum by added to it.
+
+        The logarithm of the maximum has a slope of at most |z| + 2 in z.
+        """
+        lower, upper = log_gaussian_delta(self.shift / self.sigma, epsilon)
+        ahead, steep = 0.5 * self.shift / self.sigma, self.shift / self.sigma
+        with np.errstate(over="ignore", divide="ignore"):
+            behind = np.minimum(epsilon * (self.sigma / self.shift), 1e150)
+            z, blur = ahead - behind, 8 * EPS * (ahead + behind)
+            below = -0.5 * z * z + np.log(steep * np.minimum(1.0 / (2.718 * np.maximum(-z, 1e-300)), 0.607))
+            log_peak = np.where(z <= 0, below, np.minimum(0.0, np.log(steep * (np.maximum(z, 0.0) + 0.607))))
+            log_peak += blur * (np.abs(z) + 2) - math.log(2.5066 * self.sigma) + 1e-9 + 1e-14 * z * z
+            share = np.where(lower > -np.inf, np.exp(np.minimum(log_peak - lower, 700.0)), np.inf)
+            vague = share >= 1
+            kept = np.where(vague, 0.0, share)
+            loose = np.maximum(upper, log_peak) + math.log(2)
+        return (
+            np.where(vague, -np.inf, lower + np.log1p(-kept)),
+            np.minimum(np.where(vague, loose, upper + np.log1p(kept)), 0.0),
+        )
 
     # -- the distribution ------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ __all__ = [
     "grid_gaussian",
     "grid_laplace",
     "grid_sensitivity",
+    "halved_up",
     "natural_grid",
     "nearest_steps",
     "rescaled",
@@ -122,8 +123,12 @@ def _as_array(values: object) -> NDArray[Any]:
 
 def nearest_steps(steps: Floats) -> NDArray[np.int64]:
     """floor(x + 1/2) for doubles of less than 2^61, exactly."""
-    # = floor((floor(2 x) + 1) / 2), and doubling is exact
-    out = np.floor(steps + steps).astype(np.int64)
+    return halved_up(np.floor(steps + steps))  # doubling is exact
+
+
+def halved_up(floors: Floats) -> NDArray[np.int64]:
+    """floor(x + 1/2) = floor((floor(2 x) + 1) / 2) from floor(2 x)."""
+    out = floors.astype(np.int64)
     out += 1
     out >>= 1
     return out

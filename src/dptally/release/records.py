@@ -61,10 +61,10 @@ def steps_of(records: NDArray[Any], inside: Range) -> NDArray[np.int64]:
         if records.dtype == np.uint64:
             records = np.minimum(records, np.uint64(_NARROW))
         return np.minimum(np.maximum(records.astype(np.int64), inside.lower), inside.upper)
-    scaled = _scaled(records, -inside.exponent)
-    # bounds of 53 bits are exact doubles
-    np.minimum(np.maximum(scaled, inside.lower, out=scaled), inside.upper, out=scaled)
-    return grids.nearest_steps(scaled)
+    doubled = _scaled(records, 1 - inside.exponent)
+    # bounds of 53 bits are exact doubles, and so are twice these
+    np.clip(doubled, 2.0 * inside.lower, 2.0 * inside.upper, out=doubled)
+    return grids.halved_up(np.floor(doubled, out=doubled))
 
 
 def _scaled(records: NDArray[Any], exponent: int) -> NDArray[np.float64]:

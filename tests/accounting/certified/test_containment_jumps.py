@@ -140,6 +140,24 @@ def test_one_step_beside_responses() -> None:
     judge.close(thinned(50))
 
 
+def test_little_room_beside_responses() -> None:
+    """Nearly all of eps is lost by the responses: cuts and tilts on the scale of the rest, deltas down to e^-600."""
+    draw, judge = random.Random("jumps, little room"), Judge(SHIFT)
+    answered = 0
+    for _ in range(40 if SOAK else 6):
+        sigma, rate = log_uniform(draw, 0.5, 5), log_uniform(draw, 1e-4, 0.03)
+        p, count = draw.uniform(0.7, 0.95), draw.choice((2, 4, 6))
+        plan = dp.PoissonSampled(dp.Gaussian(sigma), rate) + count * dp.RandomizedResponse(p)
+        at = count * math.log(p / (1 - p)) + rate * log_uniform(draw, 1, 300)
+        for found in built(plan.directions()[0], at, floats(beside_responses(sigma, rate, p, count, at))[1]):
+            answered += 1
+            for epsilon in (at, at + 0.02 * rate):
+                exact = beside_responses(sigma, rate, p, count, epsilon)
+                judge.log_delta((sigma, rate, p, epsilon), *bounds_at(found, epsilon)[:2], exact)
+    assert answered >= 3
+    judge.close(thinned(10))
+
+
 def test_epsilon() -> None:
     """There and back: the epsilon of a delta that is known to lie between two doubles."""
     judge = Judge(SHIFT)

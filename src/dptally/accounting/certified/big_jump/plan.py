@@ -79,16 +79,22 @@ def for_delta(composition: Composition, log_delta: float, guess: float, tuning: 
     """Split sums near the eps where delta(eps) is about exp(log_delta), likely the best last; ``guess``: a bound of
     that eps.
     """
-    if not 0 < guess < math.inf:
-        return
+    if 0 < guess < math.inf:
+        for close in _ways(composition, guess, log_delta, tuning):
+            yield from _for_delta(composition, log_delta, guess, close, tuning)
+
+
+def _for_delta(
+    composition: Composition, log_delta: float, guess: float, close: bool, tuning: Tuning
+) -> Iterator[JumpSum]:
     least = _least(composition)
     jumps = tuning.jumps
-    plan = _Plan(composition, guess, log_delta, tuning)
+    plan = _Plan(composition, guess, log_delta, tuning, close=close)
     at = max(plan.likely(), least)
     for _ in range(jumps.looks[0]):  # the first guess may be too large by far
         if not (at > 0 and plan.room(at) < jumps.near * plan.room(plan.epsilon)):
             break
-        plan = _Plan(composition, at, log_delta, tuning)
+        plan = _Plan(composition, at, log_delta, tuning, close=close)
         at = max(plan.likely(), least)
     for _ in range(jumps.looks[1]):
         found = plan.build(at)
@@ -105,7 +111,7 @@ def for_delta(composition: Composition, log_delta: float, guess: float, tuning: 
             return
         down, up, steps = jumps.moves
         at += min(max(jumps.overshoot * move, (down - 1) * room), (up - 1) * room + steps * least)
-        plan = _Plan(composition, at, log_delta, tuning)
+        plan = _Plan(composition, at, log_delta, tuning, close=close)
 
 
 def for_epsilon(
@@ -115,17 +121,31 @@ def for_epsilon(
     at = max(epsilon, _least(composition))
     if not 0 < at < math.inf:
         return
-    plans = [_Plan(composition, at, log_guess - 3.0, tuning)]
-    for _ in range(tuning.jumps.looks[2]):  # the first guess may be too large by far
-        size = plans[-1].log_size(at)
-        if not -math.inf < size < plans[-1].log_delta - tuning.jumps.negligible / 2:
-            break
-        plans.append(_Plan(composition, at, size, tuning))
-    for plan in reversed(plans):
-        found = plan.build(at)
+    for close in _ways(composition, at, log_guess, tuning):
+        plans = [_Plan(composition, at, log_guess - 3.0, tuning, close=close)]
+        for _ in range(tuning.jumps.looks[2]):  # the first guess may be too large by far
+            size = plans[-1].log_size(at)
+            if not -math.inf < size < plans[-1].log_delta - tuning.jumps.negligible / 2:
+                break
+            plans.append(_Plan(composition, at, size, tuning, close=close))
+        found = next((found for plan in reversed(plans) if (found := plan.build(at)) is not None), None)
         if found is not None:
             yield found
-            return
+
+
+def _uncut(composition: Composition) -> float:
+    """The largest loss of all laws that cannot be cut; 0 where there are none."""
+    return sum(n * law.supremum for law, n in composition.parts if law.band(None, _ANY) is None)
+
+
+def _ways(composition: Composition, epsilon: float, log_delta: float, tuning: Tuning) -> tuple[bool, ...]:
+    """Whether to cut closely, one way after the other: on the scale of what bounded laws leave of eps, or of a tiny
+    delta.
+    """
+    left = 1 - _uncut(composition) / epsilon
+    if 0 < left < tuning.jumps.tight:
+        return True, False
+    return (False, True) if 0 < left < 1 or log_delta < tuning.jumps.tiny else (False,)
 
 
 def _least(composition: Composition) -> float:
@@ -157,8 +177,18 @@ class _Layer:
 class _Plan:
     """Where to cut a composition for one eps and about one delta."""
 
-    def __init__(self, composition: Composition, epsilon: float, log_delta: float, tuning: Tuning = STANDARD) -> None:
+    def __init__(
+        self,
+        composition: Composition,
+        epsilon: float,
+        log_delta: float,
+        tuning: Tuning = STANDARD,
+        *,
+        close: bool = False,
+    ) -> None:
         self.tuning = tuning.jumps
+        self.close = close
+        self.uncut = _uncut(composition) if close else 0.0
         self.contours = tuning.contour
         self.composition, self.epsilon, self.log_delta = composition, epsilon, log_delta
         self.rest = Rest.of(composition, epsilon, self.tuning)
@@ -193,7 +223,7 @@ class _Plan:
             low = Edge(next(sizes), self._rho())
             light = self._below(low)
             tables = [law.moment_table(theta) for law, _ in light]
-            if not all(np.isfinite(rows.moment).any() for rows in tables):
+            if self.close and not all(np.isfinite(rows.moment).any() for rows in tables):
                 continue  # a law beyond whose tables this edge lies: a lower one
             yield _Layer(whole, table, self._term(light, tables, low, high, theta))
             whole, table = light, finite(added(light, theta, tables))
@@ -209,7 +239,7 @@ class _Plan:
         if room < self.tuning.tight * self.epsilon:
             yield above * room
             size = below * room
-        elif self.log_delta < self.tuning.tiny:
+        elif self.close and self.log_delta < self.tuning.tiny:
             size = below * widest
         while True:
             yield size
@@ -217,8 +247,7 @@ class _Plan:
 
     def room(self, epsilon: float) -> float:
         """What eps leaves to the laws that are cut when all others lose the most they can: the scale of the tilts."""
-        others = sum(n * law.supremum for law, n in self.composition.parts if law.band(None, _ANY) is None)
-        return max(epsilon - others, _LEAST_ROOM * epsilon) if math.isfinite(others) and others < epsilon else epsilon
+        return max(epsilon - self.uncut, _LEAST_ROOM * epsilon) if self.uncut < epsilon else epsilon
 
     def _negligible(self, table: MomentTable, epsilon: float) -> bool:
         return float(log_chernoff(table, epsilon).min(initial=math.inf)) < self.log_delta - self.tuning.negligible
