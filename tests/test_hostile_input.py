@@ -21,7 +21,7 @@ from dptally.accounting import approximate, concentrated, gaussian, optimal, pur
 from dptally.answers.compare import compare
 from dptally.answers.convert import convert
 from dptally.answers.explain import explain
-from dptally.conversions import EDGES
+from dptally.conversions import EDGES, edge
 from dptally.conversions.renyi import renyi_to_approx
 from dptally.divergences import densities, inequalities
 from dptally.divergences import finite as divergences
@@ -509,3 +509,24 @@ def test_a_loss_of_zero_that_is_sometimes_infinite_composes():
     together = both.delta_interval(1.0)
     assert together.lower <= alone.upper + 3e-9
     assert together.upper >= alone.lower + 2.9e-9 * (1 - alone.upper)
+
+
+@pytest.mark.parametrize("wrong", [0.5, None, "12", np.array([0.5]), [[0.1]]])
+@pytest.mark.parametrize(
+    ("ask", "name"),
+    [
+        (lambda wrong: Laplace(1.0).loss(wrong), "direction"),
+        (lambda wrong: Laplace(1.0).epsilon_curve(wrong, 1e-5), "steps"),
+        (lambda wrong: edge(wrong, "approx"), "source"),
+        (lambda wrong: edge("renyi", wrong), "target"),
+    ],
+)
+def test_arguments_of_other_shapes_are_refused_by_name(ask, name, wrong):
+    with pytest.raises(InvalidArgument, match=name):
+        ask(wrong)
+
+
+def test_an_empty_array_is_no_name_of_a_definition_or_direction():
+    for ask in (lambda: Laplace(1.0).loss(np.array([])), lambda: edge(np.array([]), "approx")):
+        with pytest.raises(InvalidArgument):
+            ask()

@@ -14,7 +14,7 @@ import pytest
 import dptally as dp
 from dptally.law import Law
 from dptally.law.ball import BallLoss
-from dptally.law.validity import ensure_valid
+from dptally.law.validity import _once
 from dptally.laws.ball.losses import GaussianBall
 from dptally.laws.gaussian import GaussianLaw
 from dptally.laws.two_point import TwoPointLaw
@@ -147,10 +147,10 @@ def test_a_foreign_mechanism_is_checked_when_it_is_first_asked() -> None:
 
 
 def test_a_checked_law_is_not_checked_again() -> None:
-    ensure_valid.cache_clear()
+    _once.cache_clear()
     for _ in range(3):
         Coin(0.75).epsilon(1e-3)
-    assert ensure_valid.cache_info().misses == 1
+    assert _once.cache_info().misses == 1
 
 
 def test_a_ball_is_compared_only_where_balls_are_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,3 +158,33 @@ def test_a_ball_is_compared_only_where_balls_are_at_hand(monkeypatch: pytest.Mon
     assert dp.check_law(TwoPointLaw.of_guarantee(1.0)) is None
     kept: BallLoss | None = CoinLaw(1.0).ball(1)
     assert kept is None
+
+
+class _Mutable(CoinLaw):
+    """As a law that was written with @dataclass alone: equal to others, without a hash."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class _Listed(CoinLaw):
+    """Frozen, but with a list in it."""
+
+    weights: object = None
+
+
+@pytest.mark.parametrize("law", [_Mutable(0.7), _Listed(0.7, [1.0])], ids=["not frozen", "a list"])
+def test_a_law_without_a_hash_is_told_so(law: Law) -> None:
+    @dataclass(frozen=True)
+    class Foreign(dp.Mechanism):
+        def laws(self) -> tuple[Law, ...]:
+            return (law,)
+
+    for ask in (
+        lambda: Foreign().epsilon(1e-3),
+        lambda: (5 * Foreign()).renyi(3.0),
+        lambda: (Foreign() + dp.Gaussian(3)).tradeoff(0.1),
+        lambda: dp.check_law(law),
+    ):
+        with pytest.raises(dp.InvalidLaw, match=r"has no hash.*@dataclass\(frozen=True\)"):
+            ask()

@@ -109,7 +109,8 @@ def edge(source: str, target: str, gives: str | None = None) -> Edge:
     >>> edge("pure", "zcdp").theorem
     'Bun, Steinke 2016, Prop. 1.4, sharp'
     """
-    for candidate in EDGES:
+    named = all(isinstance(name, str) for name in (source, target, "" if gives is None else gives))
+    for candidate in EDGES if named else ():
         if (candidate.source, candidate.target) == (source, target) and gives in (None, candidate.gives):
             return candidate
     known = sorted({(e.source, e.target) for e in EDGES})

@@ -46,16 +46,29 @@ def check_law(law: Law) -> None:
     """
     if not isinstance(law, Law):
         raise InvalidType("law", "a law of a privacy loss (dptally.law.Law)", law)
-    with np.errstate(all="ignore"):
-        found = tuple(failures(law))
+    try:
+        hash(law)
+    except TypeError:
+        found: tuple[str, ...] = (
+            "it has no hash, by which equal laws are counted together; write @dataclass(frozen=True) before the class, "
+            "or __hash__ beside __eq__",
+        )
+    else:
+        with np.errstate(all="ignore"):
+            found = tuple(failures(law))
     if found:
         raise InvalidLaw(type(law).__name__, found)
 
 
-@lru_cache(maxsize=1 << 10)
 def ensure_valid(law: Law) -> None:
     """The same, once for each law."""
-    check_law(law)
+    try:
+        _once(law)
+    except TypeError:  # it has no hash, and is told so
+        check_law(law)
+
+
+_once = lru_cache(maxsize=1 << 10)(check_law)
 
 
 def failures(law: Law) -> Iterator[str]:

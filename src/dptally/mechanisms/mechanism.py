@@ -199,7 +199,9 @@ class Mechanism(Value):
         Neighbouring numbers of steps share their work, so 200 of them cost little more than a few.
         """
         at = checks.probability("delta", delta)
-        counts = [checks.count("steps", number) for number in steps]
+        counts = [
+            checks.count("steps", number) for number in checks.items("steps", "a list of numbers of steps", steps)
+        ]
         return [box.upper for box in certified.epsilon_curve(self.directions(), counts, at)]
 
     def prove(self, *, delta: float | None = None, epsilon: float | None = None, digits: int = 12) -> Interval:
@@ -280,7 +282,7 @@ class Mechanism(Value):
         """
         from dptally.accounting.loss import Loss
 
-        if direction not in ("remove", "add"):
+        if not isinstance(direction, str) or direction not in ("remove", "add"):
             raise InvalidArgument("direction", '"remove" or "add"', direction)
         forward, backward = self._both_directions()
         if direction == "add":
