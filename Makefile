@@ -99,7 +99,7 @@ interop: $(TOOLS)/opacus/.ready $(TOOLS)/dp-accounting/.ready $(TOOLS)/jax-priva
 	$(TOOLS)/jax-privacy/bin/python $(QUIETLY) tests/interop/test_jax_privacy.py $(PAGES)
 	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/suites.py opacus
 	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/opacus_training.py
-	$(TOOLS)/opacus/bin/python $(QUIETLY) tests/interop/test_opacus.py tests/interop/test_interop_training.py $(PAGES)
+	$(TOOLS)/opacus/bin/python $(QUIETLY) tests/interop/test_opacus.py tests/interop/test_interop_training.py tests/interop/test_loaders.py $(PAGES)
 	$(TOOLS)/others/bin/python $(QUIETLY) tests/interop/test_other_tools.py $(PAGES)
 $(TOOLS)/opacus/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/opacus

@@ -22,8 +22,8 @@ def inspect_loader(loader: Any) -> Sampler:
 
     Understood: batch samplers made by ``dp.release.batches``; the Poisson samplers of opacus; shuffled and sequential
     loaders, with or without ``drop_last``; subsets in random order; distributed samplers that repeat no record. A
-    shuffled
-    loader is ShuffledBatches, for which no amplification is proved, not Poisson.
+    shuffled loader is ShuffledBatches, for which no amplification is proved, not Poisson; where it leaves some records
+    out of an epoch, the upper ends of ShuffledBatches hold, the lower ends are those of a loader that does not.
     """
     if not hasattr(loader, "batch_sampler") and not hasattr(loader, "sampler"):
         raise InvalidType("loader", "a torch DataLoader", type(loader).__name__)

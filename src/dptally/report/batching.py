@@ -24,5 +24,5 @@ def plot_batching(rows: Sequence[BatchingRow], ax: Any = None) -> Any:
         axes.annotate(f" {row.epsilon.upper:.4g}", (row.epsilon.upper, place), va="center")
     axes.set_yticks(range(len(known)), [row.name for row in known])
     axes.set_xlabel("epsilon")
-    axes.margins(x=0.12)
+    axes.set_xlim(0.0, 1.12 * max((row.epsilon.upper for row in known if row.epsilon is not None), default=1.0) or 1.0)
     return axes

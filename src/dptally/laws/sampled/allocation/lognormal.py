@@ -30,6 +30,7 @@ _LINES = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.25, 1.45])  # angles of the 
 _ANGLES = np.array([0.3, 0.5, 0.7, 0.85, 1.0, 1.3, 1.8, 2.5, 4.0])  # of turned paths: in parts of about the best
 _FIXED = np.array([0.1, 0.3, 0.6, 1.0, 1.3])
 _FURTHEST = 60.0  # standard deviations
+_NOTHING = 39.0  # standard deviations beyond which a normal variable has no mass as a double
 _MAX_NODES = 40_000
 _MANY_NODES = 12000
 _TURN = 0.6  # shifts from which a turned path costs little
@@ -51,7 +52,8 @@ class SmallLogNormal:
         a = np.minimum(_LINES / m, 8.0)
         h = float((2 * math.pi * a / (50.0 + 0.5 * a * a)).max())
         h = 2.0 ** math.floor(math.log2(min(h, 0.25)))
-        x = np.asarray(h * np.arange(-math.ceil(_FURTHEST / h), math.ceil(_FURTHEST / h) + 1), dtype=np.float64)
+        # tilting moves mass to the left: right of 39 there is never more than P(X > 39), no double
+        x = np.asarray(h * np.arange(-math.ceil(_FURTHEST / h), math.ceil(_NOTHING / h) + 1), dtype=np.float64)
         out = np.empty((4, len(tilt)))
         with np.errstate(over="ignore", under="ignore"):
             y = np.exp(np.minimum(m * x - 0.5 * m * m, 700.0))
@@ -61,9 +63,11 @@ class SmallLogNormal:
 
     def _rows(self, tilt: Floats, x: Floats, y: Floats, h: float) -> Floats:
         m = self.shift
-        exponent = -0.5 * x * x - np.multiply.outer(tilt, y)
-        top = exponent.max(axis=1)
-        weights = np.exp(exponent - top[:, None])
+        weights = -0.5 * x * x - np.multiply.outer(tilt, y)
+        peak = np.argmax(weights, axis=1)
+        top = weights[np.arange(len(tilt)), peak]
+        weights -= top[:, None]
+        np.exp(weights, out=weights)
         total = weights.sum(axis=1)
         k = top + np.log(total * h) - _HALF_LOG_TAU
         first = (weights @ y) / total
@@ -81,15 +85,15 @@ class SmallLogNormal:
         # log f is convex in c: log f(c cos) <= log f(c) - c (1 - cos) (log f)'(c cos), and by f <= 1 at most -log f(c)
         log_defect = (0.5 * a - 2 * math.pi / h) * a + math.log(4.4) - np.minimum(k, 0.0)[:, None]
         defect = np.exp(np.minimum(log_defect.min(axis=1), 300.0))
-        size = (weights * (x * x + 1)) @ np.ones_like(x) / total
-        moved = (weights * np.minimum(np.multiply.outer(tilt, y * (np.abs(m * x) + m * m)), 1e300)).sum(axis=1) / total
+        size = weights @ (x * x + 1) / total
+        moved = tilt * (weights @ np.minimum(y * (np.abs(m * x) + m * m), 1e300)) / total
         rounding = np.where(sharp, 0.0, len(x) + 8 + size + 4 * np.abs(k) + 2 * np.abs(top))
         error = (
             defect
             + 1e-20
             + EPS * (rounding + (4 + _SHIFT_ULPS) * moved + 8 * tilt * first + (len(x) + 8) * tilt * first)
         )
-        beyond = np.abs(x[np.argmax(exponent, axis=1)]) > _FURTHEST - 15
+        beyond = np.abs(x[peak]) > _FURTHEST - 15
         k = np.where(beyond | ~np.isfinite(second), np.inf, k)
         return np.stack((k, error, -first, np.maximum(second, 0.0)))
 
