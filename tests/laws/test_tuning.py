@@ -364,3 +364,12 @@ def test_the_best_of_rarely_sampled_runs_is_sharp(
     box = run.best_of(mean=10).epsilon_interval(delta)
     assert lower < box.lower <= box.upper < upper
     assert box.upper > run.epsilon_interval(delta).lower
+
+
+def test_a_sample_of_the_best_is_refused_and_the_advice_works() -> None:
+    best = dp.Gaussian(4.0).best_of(mean=10)
+    with pytest.raises(dp.Unanswerable, match="state it first as ApproxDP"):
+        dp.PoissonSampled(best, 0.1).epsilon(1e-6)
+    stated = dp.ApproxDP(best.epsilon(1e-7), 1e-7)
+    assert dp.PoissonSampled(stated, 0.1).epsilon(1e-7) < best.epsilon(1e-7)
+    assert dp.PoissonSampled(dp.Gaussian(4.0), 0.1).best_of(mean=10).epsilon(1e-7) < best.epsilon(1e-7)  # each run
