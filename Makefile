@@ -100,7 +100,7 @@ interop: $(TOOLS)/opacus/.ready $(TOOLS)/dp-accounting/.ready $(TOOLS)/jax-priva
 	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/suites.py opacus
 	$(TOOLS)/opacus/bin/python -W ignore benchmarks/interop/opacus_training.py
 	$(TOOLS)/opacus/bin/python $(QUIETLY) tests/interop/test_opacus.py tests/interop/test_interop_training.py tests/interop/test_loaders.py $(PAGES)
-	$(TOOLS)/others/bin/python $(QUIETLY) tests/interop/test_other_tools.py $(PAGES)
+	$(TOOLS)/others/bin/python $(QUIETLY) tests/interop/test_other_tools.py tests/release/test_release_search.py $(PAGES)
 $(TOOLS)/opacus/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/opacus
 	$(TOOLS)/opacus/bin/pip install --quiet 'torch>=2.6' # from PyPI it brings CUDA packages
@@ -116,7 +116,7 @@ $(TOOLS)/jax-privacy/.ready: pyproject.toml
 	touch $@
 $(TOOLS)/others/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/others
-	$(TOOLS)/others/bin/pip install --quiet -e '.[cli,reports]' pipeline-dp opendp 'flwr>=1.41' hypothesis pytest
+	$(TOOLS)/others/bin/pip install --quiet -e '.[cli,reports]' pipeline-dp opendp 'flwr>=1.41' optuna hypothesis pytest
 	touch $@
 
 # random plans against independent truths: `make soak SOAK='--plans 1000 --seed 7'`

@@ -11,6 +11,7 @@ import pytest
 
 import dptally as dp
 from depth import thinned
+from dptally.accounting.certified.contour import inversion
 from dptally.laws.atoms import AtomicLaw
 from dptally.laws.guaranteed import staircase
 from dptally.laws.tuning.law import log_ratio, tuned_table
@@ -364,3 +365,20 @@ def test_the_best_of_rarely_sampled_runs_is_sharp(
     box = run.best_of(mean=10).epsilon_interval(delta)
     assert lower < box.lower <= box.upper < upper
     assert box.upper > run.epsilon_interval(delta).lower
+
+
+def test_a_sample_of_the_best_is_refused_and_the_advice_works() -> None:
+    best = dp.Gaussian(4.0).best_of(mean=10)
+    with pytest.raises(dp.Unanswerable, match="state it first as ApproxDP"):
+        dp.PoissonSampled(best, 0.1).epsilon(1e-6)
+    stated = dp.ApproxDP(best.epsilon(1e-7), 1e-7)
+    assert dp.PoissonSampled(stated, 0.1).epsilon(1e-7) < best.epsilon(1e-7)
+    assert dp.PoissonSampled(dp.Gaussian(4.0), 0.1).best_of(mean=10).epsilon(1e-7) < best.epsilon(1e-7)  # each run
+
+
+def test_the_smaller_direction_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four contours answer for both directions of a run; following the smaller one as sharply took eight."""
+    made, whole = [], inversion.for_epsilon
+    monkeypatch.setattr(inversion, "for_epsilon", lambda *given: made.append(given[1]) or whole(*given))
+    dp.dpsgd(2.0, 0.0101, 1000).best_of(mean=10).epsilon(1e-5)
+    assert 1 <= len(made) <= 4

@@ -114,3 +114,37 @@ def test_the_work_of_a_draw_is_bounded() -> None:
     assert dp.release.draw_runs(1e5, "tnb", 1.0) >= 1
     assert dp.release.draw_runs(1e5, "geometric") >= 1
     assert abs(dp.release.draw_runs(1e5, "poisson") - 1e5) < 5e3
+
+
+class GivenUp(Study):
+    """Every trial was pruned by the objective itself."""
+
+    @property
+    def best_trial(self) -> int:
+        raise ValueError("No trials are completed yet.")
+
+
+def test_a_search_without_a_completed_trial_publishes_nothing() -> None:
+    found = dp.release.search(GivenUp(), lambda trial: 0.0, dp.Gaussian(4.0), mean=3)
+    assert found.trial is None
+    assert found.mechanism == dp.Gaussian(4.0).best_of(mean=3)
+
+
+def test_a_study_of_optuna_itself() -> None:
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+    def searched(objective: Callable[[Any], float], **given: Any) -> Any:
+        return dp.release.search(optuna.create_study(**given), objective, dp.Gaussian(4.0), mean=5)
+
+    independent = {"sampler": optuna.samplers.RandomSampler(), "pruner": optuna.pruners.NopPruner()}
+    found = searched(lambda trial: trial.suggest_float("x", 0.0, 1.0), **independent)
+    assert found.trial.value == found.trial.params["x"]
+    for given, name in (({}, "study.sampler"), ({"sampler": optuna.samplers.RandomSampler()}, "study.pruner")):
+        with pytest.raises(dp.InvalidArgument, match=name):
+            searched(lambda trial: 0.0, **given)
+
+    def prunes(trial: Any) -> float:
+        raise optuna.TrialPruned
+
+    assert searched(prunes, **independent).trial is None

@@ -148,7 +148,7 @@ class PoissonSampled(Mechanism):
                 return ()
             if not composition.determined:
                 raise Unanswerable(
-                    f"sampling amplifies a privacy profile, and {self.mechanism!r} bounds Renyi divergences "
+                    f"sampling amplifies a privacy profile, and {self.mechanism!r} bounds divergences "
                     "only; sample what it stands for (Gaussian, Laplace, ...), or state it first as "
                     "ApproxDP(epsilon, delta) or GaussianDP(mu)"
                 )

@@ -102,7 +102,11 @@ def _chances(runs: Runs) -> Iterator[tuple[int, Decimal]]:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """The best trial of a search, and what it cost; ``trial`` is None where no run was drawn. Publish nothing else."""
+    """The best trial of a search, and what it cost; ``trial`` is None where no run was drawn, or none was completed.
+
+    Publish its parameters, its value and what it made, and nothing else: its number and its times tell how many runs
+    there were.
+    """
 
     trial: Any
     mechanism: Mechanism
@@ -122,7 +126,8 @@ def search(
 
     ``plan`` accounts for one call of the objective, score included. The study must be new (a search that goes on is a
     number of runs chosen afterwards), with trials that do not look at one another: ``RandomSampler`` and ``NopPruner``.
-    The study holds every trial, and is as secret as the data; only ``trial`` of the answer may be published.
+    The study holds every trial, and is as secret as the data; of the answer only ``trial`` may be published, without
+    its number and its times. A trial that was given up counts as a run below all others.
     """
     if not isinstance(plan, Mechanism):
         raise InvalidType("plan", "the plan that accounts for one run", plan)
@@ -136,7 +141,15 @@ def search(
     made = len(study.trials)
     if made != number:
         raise InvalidArgument("study", f"run as often as was drawn, {number} times", f"{made} trials")
-    return Searched(study.best_trial if number else None, mechanism)
+    return Searched(_best(study) if number else None, mechanism)
+
+
+def _best(study: Any) -> Any:
+    """Optuna raises ValueError where no trial was completed: then nothing is published."""
+    try:
+        return study.best_trial
+    except ValueError:
+        return None
 
 
 def _check_study(study: Any) -> None:

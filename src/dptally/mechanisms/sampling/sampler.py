@@ -38,7 +38,7 @@ class Step:
                 return ()
             if not composition.determined:
                 raise Unanswerable(
-                    f"sampling amplifies a privacy profile, and {self.mechanism!r} bounds Renyi divergences "
+                    f"sampling amplifies a privacy profile, and {self.mechanism!r} bounds divergences "
                     f"only; sample "
                     "what it stands for (Gaussian, Laplace, ...), or state it as ApproxDP or GaussianDP"
                 )
