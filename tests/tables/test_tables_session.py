@@ -142,6 +142,30 @@ def test_result_pages(study: dp.Session, monkeypatch: pytest.MonkeyPatch) -> Non
         result.frame()
 
 
+def test_names_of_answers_stay_apart(study: dp.Session) -> None:
+    """Neither an error bar nor a stored number of one answer may be another's."""
+    counted = study.persons(sigma=9, name="n")
+    for name in ("n", "n_low", "n_high"):
+        with pytest.raises(dp.InvalidArgument, match="not taken"):
+            counted.rows(sigma=9, name=name)
+    with pytest.raises(dp.InvalidArgument, match="not taken"):
+        study.mean("cost", (0, 400), sigma=9, name="m").sum("cost", (0, 400), sigma=9, name="m.sum")
+    with pytest.raises(dp.InvalidArgument, match="not taken"):
+        study.group_by("ward", keys=WARDS).persons(sigma=9, name="ward")
+
+
+def test_keys_are_no_markup(ledger: Ledger) -> None:
+    hostile = ["<script>|</script>", r"$\frac{1}$", "$"]
+    rows = pa.table({"patient_id": list(range(300)), "ward": [hostile[i % 3] for i in range(300)]})
+    table = dp.Table(rows, person="patient_id", max_groups=1)
+    private = dp.private(threshold=40, sigma=2)
+    result = dp.Session(table, ledger=ledger, dataset="ehr").group_by("ward", keys=private).persons(sigma=2).release()
+    assert {key for (key,) in result.keys} == set(hostile)
+    for text in (result.report(), result.report("html"), result._repr_html_()):
+        assert "<script" not in text
+    result.plot().figure.canvas.draw()
+
+
 def test_rounded_counts_are_not_negative(study: dp.Session) -> None:
     result = study.group_by("ward", keys=["nobody 1", "nobody 2", "nobody 3"]).persons(sigma=50).release()
     assert all(row["persons"] >= 0 for row in result.rows(rounded=True))

@@ -64,6 +64,12 @@ class Aggregate(ABC):
         return (self.label,)
 
     @property
+    def written(self) -> tuple[str, ...]:
+        """All names that an answer has: those of its columns with their error bars, and of the stored numbers."""
+        bars = (f"{name}{end}" for name in self.columns for end in ("", "_low", "_high"))
+        return (*bars, self.label, *(f"{self.label}.{number}" for number in ("sum", "count", "squares")))
+
+    @property
     def expression(self) -> str:
         """The column or expression that is aggregated."""
         return ""

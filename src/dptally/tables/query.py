@@ -154,8 +154,8 @@ class Query(Asking):
         return f"Query({said}{by}{' where ' + ' and '.join(self.filters) if self.filters else ''})"
 
     def _with(self, aggregate: Aggregate) -> Query:
-        taken = {name for known in self.aggregates for name in known.columns} | {c.name for c in self.columns}
-        again = taken & set(aggregate.columns)
+        taken = {name for known in self.aggregates for name in known.written} | {c.name for c in self.columns}
+        again = taken & set(aggregate.written)
         if again:
             raise InvalidArgument("name", "a column name that is not taken", sorted(again)[0], "write name='...'")
         return replace(self, aggregates=(*self.aggregates, aggregate))

@@ -110,9 +110,9 @@ class Result:
         above = [max(row[f"{chosen}_high"] - row[chosen], 0) for row in rows]
         places = range(len(rows))
         axes.errorbar([row[chosen] for row in rows], places, xerr=[below, above], fmt="o", markersize=4, capsize=3)
-        axes.set_yticks(list(places), labels)
+        axes.set_yticks(list(places), labels, parse_math=False)  # a key may hold dollars
         axes.invert_yaxis()
-        axes.set_xlabel(f"{chosen} (bars: 95 % of the noise)")
+        axes.set_xlabel(f"{chosen} (bars: 95 % of the noise)", parse_math=False)
         return axes
 
     @property
@@ -183,7 +183,8 @@ def _shown(row: Mapping[str, Any], name: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    """Private keys come from the data: they may hold neither columns nor markup."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def _markdown(head: list[str], body: list[list[str]], facts: list[tuple[str, str]]) -> str:

@@ -87,10 +87,12 @@ class DuckEngine(Engine):
         self._lock = threading.Lock()
 
     def rows(self, sql: str) -> Sequence[Sequence[Any]]:
-        if self._query is not None:
-            return self._query(sql).fetchall()  # type: ignore[no-any-return]
-        with self._lock:  # a cursor would not see registered frames
-            return self._connection.execute(sql).fetchall()  # type: ignore[no-any-return]
+        """A relation holds its own rows: a connection would give those of whatever was asked on it last.
+
+        A cursor would not see registered frames.
+        """
+        with self._lock:
+            return (self._query or self._connection.query)(sql).fetchall()  # type: ignore[no-any-return]
 
     def progress(self) -> float | None:
         percent = -1.0 if self._connection is None else self._connection.query_progress()
