@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pyarrow as pa
 
 import dptally as dp
 from dptally.accounting.tradeoff import detection_curve
@@ -65,6 +67,20 @@ def ledger() -> str:
     return svg.chart(lines, x, y, "rho spent by forty counts, below the budget", rising=True)
 
 
+def tables() -> str:
+    """How wide the error bars of a count are, by how many groups a person counts in, for one price."""
+    rows = []
+    with TemporaryDirectory() as folder, dp.Ledger.open(f"sqlite:///{folder}/budget.db", create=True) as ledger:
+        ledger.create("visits", budget=dp.ZCDP(0.5), unit="person:patient")
+        frame = pa.table({"patient": [1], "ward": ["A"]})
+        for most in (1, 2, 5, 10, 20):
+            study = dp.Session(dp.Table(frame, person="patient", max_groups=most), ledger=ledger, dataset="visits")
+            query = study.group_by("ward", keys=[chr(65 + ward) for ward in range(20)]).persons()
+            width = query.preview(dp.ZCDP(0.005))["persons"].half_width
+            rows.append(svg.Spread(f"{most} group{'s' * (most > 1)}", 0.0, -width, width, f"± {width:g}"))
+    return svg.spreads(rows, "error bars of a count at rho 0.005, by the groups that a person counts in", 480)
+
+
 def profile() -> str:
     """The whole guarantee of a DP-SGD run."""
     deltas = [10.0 ** (-power / 2) for power in range(2, 31)]
@@ -74,7 +90,7 @@ def profile() -> str:
     return svg.chart([svg.Line(points)], x, y, "delta against epsilon of a DP-SGD run", [mark])
 
 
-DRAWN: tuple[Callable[[], str], ...] = (frameworks, meaning, calibration, loaders, ledger, profile)
+DRAWN: tuple[Callable[[], str], ...] = (frameworks, meaning, calibration, loaders, ledger, tables, profile)
 
 
 def main() -> None:

@@ -24,6 +24,16 @@ def test_steps_add_up() -> None:
     assert repr(account) == f"Accountant({plan!r})"
 
 
+def test_steps_is_another_name_for_count() -> None:
+    one, other = dp.Accountant(), dp.Accountant()
+    one.step(noise_multiplier=1.0, sample_rate=0.01, count=7)
+    other.step(noise_multiplier=1.0, sample_rate=0.01, steps=7)
+    assert one.plan == other.plan == dp.dpsgd(1.0, 0.01, 7)
+    with pytest.raises(ValueError, match="given alone"):
+        one.step(dp.Gaussian(1.0), count=2, steps=2)
+    assert one.plan == other.plan
+
+
 def test_state_is_plain_json_and_shares_nothing() -> None:
     account = dp.Accountant(dp.dpsgd(1.0, 0.01, 50))
     state = account.state_dict()

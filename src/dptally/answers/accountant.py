@@ -74,13 +74,17 @@ class Accountant:
         sample_rate: float | None = None,
         adjacency: Adjacency = ADD_REMOVE,
         count: int = 1,
+        steps: int | None = None,
     ) -> None:
         """Record ``count`` runs of a mechanism, or of one DP-SGD step given by its noise multiplier and sample rate.
+        ``steps`` is another name for ``count``: that of :meth:`would_exceed`.
 
         Call it before the step is run. With a budget, BudgetExceeded is raised where the certified epsilon
         would pass it, and nothing is recorded.
         """
-        times = checks.count("count", count)
+        if steps is not None and count != 1:
+            raise InvalidArgument("steps", "given alone: count is another name for it", steps)
+        times = checks.count("count", count) if steps is None else checks.count("steps", steps)
         one = self._one_step(mechanism, noise_multiplier, sample_rate, adjacency)
         room = self._admit(one, times)
         for part, n in one.parts:

@@ -16,6 +16,9 @@ ELSEWHERE = {
     "sigma": "dptally calibrate PLAN --epsilon EPSILON --delta DELTA",
     "tradeoff": "dptally plot tradeoff PLAN",
     "web": "dptally serve",
+    "page": "dptally serve",
+    "prove": 'dptally check "epsilon EPSILON at delta DELTA: PLAN" --proof FILE',
+    "spend": "dptally ledger spend DATASET PLAN",
 }
 
 
