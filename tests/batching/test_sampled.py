@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,6 +76,31 @@ def test_json_and_text() -> None:
         plan += dp.Sampled(G, sampler, **unit)
     assert dp.from_json(dp.to_json(plan)) == plan
     assert "FixedSize" in str(dp.Sampled(G, dp.FixedSize(10, 1000), steps=3).explain(1e-5))
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        dp.Poisson(0.1),
+        dp.TruncatedPoisson(0.1, 90, 30),
+        dp.FixedSize(9, 90),
+        dp.BallsInBins(10),
+        dp.RandomAllocation(10, 2),
+        dp.Cyclic(10),
+        dp.ShuffledBatches(10),
+    ],
+)
+def test_every_sampler_in_ledger_assumptions_and_calibration(sampler: dp.Mechanism, tmp_path: Path) -> None:
+    unit = {sampler.unit: 2 if sampler.unit == "epochs" else 200}  # type: ignore[attr-defined]
+    plan = dp.training(3.0, sampler, **unit)
+    assert any(repr(sampler) in str(assumption) for assumption in plan.assumptions())
+    ledger = dp.Ledger.open(f"sqlite:///{tmp_path}/ledger.db", create=True)
+    ledger.create("trained", budget=dp.ApproxDP(9.0, 1e-5))
+    with ledger.spend("trained", plan, by="me", why="training"):
+        pass
+    assert ledger.history("trained")[-1].plan == plan
+    noise = dp.calibrate(lambda sigma: dp.training(sigma, sampler, **unit), epsilon=1.0, delta=1e-5)
+    assert dp.training(noise, sampler, **unit).epsilon(1e-5) <= 1.0
 
 
 def run(*words: str) -> str:

@@ -1,10 +1,10 @@
 r"""What shuffled batches certainly reveal: the largest output of an epoch.
 
-All other records contribute -1, the one in question 1 or nothing: relative to a batch of others its batch is at 2 or
-at 1,
-in a uniformly random place. The maximum of the t outputs over an epoch [Chua et al. 2024, arXiv 2403.17673] has
+All other records contribute -1, the one in question 1 or else nothing (ADD_REMOVE) or -1 like the others (REPLACE):
+relative to a batch of others its batch is at 2, or else at 1 or 0, in a uniformly random place. The maximum of the t
+outputs over an epoch [Chua et al. 2024, arXiv 2403.17673] has
 
-    P(max > C) = F(C, 2) against F(C, 1),    F(C, m) = 1 - Phi((C - m)/s) Phi(C/s)^(t-1);
+    P(max > C) = F(C, 2) against F(C, 1) or F(C, 0),    F(C, m) = 1 - Phi((C - m)/s) Phi(C/s)^(t-1);
 
 put into bins it is a pair that the mechanism reveals by post-processing: a lower bound, epochs composing.
 """
@@ -41,21 +41,25 @@ def _even_in_loss(edges: Floats, masses: list[Floats]) -> Floats:
 
 
 @lru_cache(maxsize=32)
-def shuffled_lower_law(sigma: float, steps: int, side: Direction) -> AtomicLaw:
-    """The binned maximum, rounded down: the bins between likely values, and one beyond on either side."""
+def shuffled_lower_law(sigma: float, steps: int, side: Direction, without: float = 1.0) -> AtomicLaw:
+    """The binned maximum, rounded down: the bins between likely values, and one beyond on either side.
+
+    ``without``: where the record's batch is without its contribution, 1 or 0.
+    """
+    places = (2.0, without)
 
     def log_below(edges: Floats, m: float) -> Floats:
         return np.asarray(log_ndtr((edges - m) / sigma) + (steps - 1) * log_ndtr(edges / sigma))
 
     wide = np.linspace(-8.0 * sigma, 2.0 + (math.sqrt(2 * math.log(steps + 1)) + 8.0) * sigma, 4000)
-    inside = (log_below(wide, 2.0) > math.log(_ENDS)) & (-np.expm1(log_below(wide, 1.0)) > _ENDS)
+    inside = (log_below(wide, 2.0) > math.log(_ENDS)) & (-np.expm1(log_below(wide, without)) > _ENDS)
     if not inside.any():  # the two are all but told apart
-        inside = np.arange(len(wide)) == int(np.argmin(np.abs(wide - 1.5)))
+        inside = np.arange(len(wide)) == int(np.argmin(np.abs(wide - 0.5 * (2.0 + without))))
     fine = np.linspace(float(wide[inside].min()), float(wide[inside].max()), _FINE * _BINS + 1)
-    turns = _even_in_loss(fine, [np.diff(np.exp(log_below(fine, m))) for m in (2.0, 1.0)])
+    turns = _even_in_loss(fine, [np.diff(np.exp(log_below(fine, m))) for m in places])
     edges = np.union1d(fine[::_FINE], turns)
     masses = []
-    for m in (2.0, 1.0):
+    for m in places:
         below = log_below(edges, m)
         masses.append(
             np.concatenate(([math.exp(float(below[0]))], np.diff(np.exp(below)), [-math.expm1(float(below[-1]))]))

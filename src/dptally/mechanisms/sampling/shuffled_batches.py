@@ -50,16 +50,16 @@ class ShuffledBatches(Sampler):
         return step.laws() if adjacency is ADD_REMOVE else step.doubled().laws()
 
     def laws_below(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...] | None:
-        """Under REPLACE too: a record may be replaced by one that contributes nothing."""
+        """Others that contribute -1, and a record that contributes 1 or else nothing; under REPLACE 1 or else -1."""
         from dptally.laws.sampled.shuffled import shuffled_lower_law
 
-        del adjacency
         sigma = step.noise
         if sigma is None:
             return ()
         if self.steps_per_epoch == 1:
             return None
-        return tuple(shuffled_lower_law(sigma, self.steps_per_epoch, side) for side in Direction)
+        without = 1.0 if adjacency is ADD_REMOVE else 0.0
+        return tuple(shuffled_lower_law(sigma, self.steps_per_epoch, side, without) for side in Direction)
 
     def why(self) -> str:
         return (

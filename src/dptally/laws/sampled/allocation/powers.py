@@ -418,7 +418,8 @@ def _coefficients(a: Floats, missing: Floats, n: int, t: int, factor: float) -> 
     turned = rfft(lifted / total[:, None], length, axis=1)
     turned -= (rest / total)[:, None]
     # t log |phi|; what is beyond e^-60 of the largest is bounded only
-    log_size = (0.5 * t) * np.log1p(np.maximum(turned.real * (2 + turned.real) + turned.imag**2, -1 + 1e-300))
+    with np.errstate(divide="ignore"):
+        log_size = (0.5 * t) * np.log1p(np.maximum(turned.real * (2 + turned.real) + turned.imag**2, -1.0))
     weight = np.full(turned.shape[1], 2.0 / length)
     weight[0] = weight[-1] = 1.0 / length
     row, column = np.nonzero(log_size > -60.0)
