@@ -55,9 +55,9 @@ lowest:
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/pip install --quiet uv
 	$(LOWEST)/bin/uv pip compile --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --all-extras pyproject.toml -o $(LOWEST)/lowest.txt
-	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python -r $(LOWEST)/lowest.txt pytest pytest-xdist hypothesis mpmath httpx
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python -r $(LOWEST)/lowest.txt pytest pytest-xdist hypothesis mpmath httpx pandas polars pyarrow
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --no-deps -e .
-	DPTALLY_QUICK=1 $(LOWEST)/bin/python -m pytest -q -n 2 -m "not slow" $(LOW_TESTS)
+	DPTALLY_QUICK=1 $(LOWEST)/bin/python -m pytest -q -n 2 -W default -m "not slow" $(LOW_TESTS) # old libraries warn of one another
 LOW_TESTS := tests/numerics tests/mechanisms tests/answers tests/report tests/tables/test_tables_session.py \
 	tests/tables/test_tables_sources.py tests/ledger/test_ledger_account.py tests/ledger/test_ledger_trust.py \
 	tests/web/test_web_pages.py tests/cli/test_cli_commands.py

@@ -66,7 +66,7 @@ def test_create_with_terms(run: Run) -> None:
 def test_create_refuses_nonsense(run: Run, account: Run) -> None:
     run("create", "d", code=2)
     run("create", "d", "--pure", "1", "--zcdp", "1", code=2)
-    assert "exists already" in run("create", "ehr", "--pure", "1", code=1).output
+    assert "exists already" in run("create", "ehr", "--pure", "1", code=2).output
 
 
 def test_a_budget_that_is_no_budget(run: Run) -> None:
@@ -122,9 +122,9 @@ def test_the_group_alone_prints_its_help(account: Run) -> None:
 def test_refusals_have_exit_codes_of_their_own(account: Run, sqlite_url: str) -> None:
     big = dp.to_json(1 * dp.Gaussian(sigma=0.5))
     assert "It fits with sigma >= 1" in account("spend", "ehr", big, code=3).output
-    assert "no dataset 'nobody'" in account("spend", "nobody", PLAN, code=1).output
+    assert "no dataset 'nobody'" in account("spend", "nobody", PLAN, code=2).output
     account("spend", "ehr", "{}", code=2)
-    account("status", "--ledger", "sqlite:///nowhere/x.db", code=1)
+    account("status", "--ledger", "sqlite:///nowhere/x.db", code=2)
     raw = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
     raw.execute("UPDATE dptally_accounts SET spent = 1")
     raw.commit()

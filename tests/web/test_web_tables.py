@@ -59,9 +59,8 @@ def said(answer: Any) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", answer.text))
 
 
-def as_written(url: str, declared: Declared) -> Any:
+def as_written(ledger: dp.Ledger, declared: Declared) -> Any:
     """The same question, asked in Python."""
-    ledger = dp.Ledger.open(url, read_only=True)
     table = dp.Table(declared.source, person="patient_id", max_groups=2)
     study = dp.Session(table, ledger=ledger, dataset="ehr-2026", by="alice")
     grouped = study.where("age >= 18").group_by("ward", keys=["ward A", "ward B", "ward C"])
@@ -77,12 +76,14 @@ def test_before_paying_the_page_says_what_the_library_says(at: dict[str, Any]) -
     with client(**at) as page:
         text = said(post(page, "/ledger/table", **ASKED))
         again = said(post(page, "/ledger/table", **ASKED))
-    query = as_written(at["ledger"], at["table"])
+    with dp.Ledger.open(at["ledger"], read_only=True) as ledger:
+        query = as_written(ledger, at["table"])
+        price, explained = query.price(), query.explain()
     (cost,) = re.findall(r"It costs rho ([\d.]+); ", text)
-    assert query.price().cost <= float(cost) <= query.price().cost * (1 + 1e-4)
-    assert f"fits {query.price().fits} times" in text
+    assert price.cost <= float(cost) <= price.cost * (1 + 1e-4)
+    assert f"fits {price.fits} times" in text
     assert "± 60" in text
-    assert query.explain().replace(at["table"].source, "visits.parquet") in text
+    assert explained.replace(at["table"].source, "visits.parquet") in text
     assert str(Path(at["table"].source).parent) not in text  # where the files lie is not told
     assert text == again
     assert "only reads" in text
@@ -95,8 +96,8 @@ def test_no_row_is_read_before_the_debit(at: dict[str, Any], spender: Any) -> No
     import duckdb
 
     empty = "SELECT 1::BIGINT AS patient_id, '' AS ward, 1.0::DOUBLE AS los_days, 1 AS age WHERE false"
-    whole = said(post(client(**at), "/ledger/table", **ASKED))
-    assert "exist" in whole  # no file at all is said
+    with client(**at) as page:
+        assert "exist" in said(post(page, "/ledger/table", **ASKED))  # no file at all is said
     duckdb.sql(f"COPY ({empty}) TO '{at['table'].source}' (FORMAT parquet)")
     assert "It costs rho 0.0045" in said(post(spender, "/ledger/table", **ASKED))
 

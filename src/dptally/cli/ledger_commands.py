@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dptally.cli.exits import code_of, refused
 from dptally.cli.files import by_ending
 from dptally.cli.suggestions import Suggesting
-from dptally.errors import BudgetExceeded, ChainBroken, DptallyError, InvalidArgument, RolledBack
+from dptally.errors import DptallyError, InvalidArgument
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.ledger.reading import read_object
 from dptally.mechanisms import ZCDP, ApproxDP, GaussianDP, PureDP, from_json
@@ -35,13 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _refused(error: DptallyError) -> SystemExit:
-    """The error's text on stderr, and an exit code that tells its kind."""
-    click.echo(f"Error: {error}", err=True)
-    if isinstance(error, BudgetExceeded):
-        return SystemExit(3)
-    if isinstance(error, InvalidArgument):
-        return SystemExit(2)
-    return SystemExit(4 if isinstance(error, (ChainBroken, RolledBack)) else 1)
+    return SystemExit(refused(str(error), code_of(error), click.get_current_context().params.get("as_json", False)))
 
 
 @contextmanager

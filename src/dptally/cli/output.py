@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
-from textwrap import wrap
+from textwrap import TextWrapper, wrap
 from typing import Any, TypeVar
 
 import click
@@ -94,8 +94,10 @@ def prose(text: str) -> None:
             click.echo(line)
             continue
         start = " " * (len(line) - len(line.lstrip()))
-        folded = {"initial_indent": start, "subsequent_indent": f"{start}  ", "break_on_hyphens": False}
-        click.echo("\n".join(wrap(line.strip(), room, break_long_words=False, **folded)))
+        whole = TextWrapper(
+            room, initial_indent=start, subsequent_indent=f"{start}  ", break_long_words=False, break_on_hyphens=False
+        )
+        click.echo(whole.fill(line.strip()))
 
 
 def _room() -> int | None:

@@ -8,15 +8,15 @@ wait for what it does not need.
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import sys
 
 import click
 
 import dptally
+from dptally.cli.exits import code_of, refused
 from dptally.cli.suggestions import Suggesting
-from dptally.errors import CannotCalibrate, DptallyError
+from dptally.errors import DptallyError
 
 __all__ = ["cli", "run"]
 
@@ -107,7 +107,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the program and give its exit code; every expected error is one line on stderr, and with --json one object
     on stdout too.
     """
-    given = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     try:
         # NO_COLOR, not empty, takes colour and weight away also where a terminal could show them
         color = False if os.environ.get("NO_COLOR") else None
@@ -117,23 +117,15 @@ def run(arguments: list[str] | None = None) -> int:
         hint = "; a plan cannot begin with a minus sign" if error.option_name[1:2].isdigit() else ""
         if not hint and not error.possibilities and error.ctx is not None:
             hint = f"; see {error.ctx.command_path} --help"
-        return _refused(given, error.format_message().rstrip(".") + hint, error.exit_code)
+        return refused(error.format_message().rstrip(".") + hint, error.exit_code, as_json)
     except click.ClickException as error:
-        return _refused(given, error.format_message(), error.exit_code)
+        return refused(error.format_message(), error.exit_code, as_json)
     except click.Abort:
-        return _refused(given, "stopped", 130)
+        return refused("stopped", 130, as_json)
     except DptallyError as error:
         pointed = getattr(error, "pointed", None)
         place = "\n" + pointed() if pointed is not None and sys.stderr.isatty() else ""
-        return _refused(given, f"{error}{place}", 1 if isinstance(error, CannotCalibrate) else 2)
+        return refused(f"{error}{place}", code_of(error), as_json)
     except OSError as error:  # a file that cannot be written, a closed pipe
-        return _refused(given, f"{error.filename or 'output'}: {error.strerror}", 2)
+        return refused(f"{error.filename or 'output'}: {error.strerror}", 2, as_json)
     return code if isinstance(code, int) else 0
-
-
-def _refused(given: list[str], text: str, code: int) -> int:
-    first, *rest = text.split("\n  ", 1)
-    if "--json" in given:
-        click.echo(json.dumps({"error": " ".join(first.split()), "exit_code": code}, ensure_ascii=True))
-    click.echo("\n  ".join([f"Error: {' '.join(first.split())}", *rest]), err=True)
-    return code

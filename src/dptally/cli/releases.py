@@ -14,7 +14,7 @@ import click
 from dptally.cli.files import by_ending
 from dptally.cli.output import emit, facts, heading, progress, prose, table, title
 from dptally.cli.plans import PLAN, Plan
-from dptally.errors import BudgetExceeded, InvalidArgument
+from dptally.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from dptally.ledger import Ledger
@@ -88,14 +88,8 @@ def release(source: str, **options: Any) -> None:
         if options["preview"] or options["show_sql"]:
             _before(query, options)
             return
-        try:
-            with progress("asking", opened.source.engine.progress):
-                result = query.release(why=options["why"], key=options["key"])
-        except BudgetExceeded as error:
-            if options["as_json"]:
-                emit({"error": str(error)})
-            click.echo(f"Error: {error}", err=True)
-            click.get_current_context().exit(3)
+        with progress("asking", opened.source.engine.progress):
+            result = query.release(why=options["why"], key=options["key"])
         _after(result, session, options)
 
 
