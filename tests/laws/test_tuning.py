@@ -382,3 +382,46 @@ def test_the_smaller_direction_costs_little(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(inversion, "for_epsilon", lambda *given: made.append(given[1]) or whole(*given))
     dp.dpsgd(2.0, 0.0101, 1000).best_of(mean=10).epsilon(1e-5)
     assert 1 <= len(made) <= 4
+
+
+@pytest.mark.parametrize("law", ["tnb", "poisson"])
+def test_a_winner_loses_as_much_as_a_run_can(law: str) -> None:
+    """The table ends where delta of a run is e^-36; the largest loss lies beyond."""
+    run = 100 * dp.PureDP(0.1)
+    best = run.best_of(mean=10, law=law)
+    assert best.epsilon(0.0) >= run.epsilon(0.0)
+    assert best.renyi(1e4) >= run.renyi(1e4)
+    assert best.delta(9.9) >= run.delta(9.9) > 0
+
+
+@pytest.mark.parametrize("law", ["tnb", "geometric", "poisson"])
+@pytest.mark.parametrize("beside", [dp.ZCDP(0.1), dp.RenyiDP(orders=(2.0, 8.0), epsilons=(0.1, 0.5)), dp.Gaussian(2.0)])
+def test_runs_that_may_lose_everything(law: str, beside: dp.Mechanism) -> None:
+    """Chernoff's bound knows finite losses only: what is infinite comes on top of it."""
+    run = beside + dp.ApproxDP(1.0, 1e-3)
+    best = run.best_of(mean=10, law=law)
+    for epsilon in (0.0, 2.0, 40.0, 1000.0):
+        assert best.delta(epsilon) >= 0.009
+    assert best.epsilon(1e-4) == math.inf
+
+
+def test_renyi_bound_of_poisson_runs_that_may_lose_everything() -> None:
+    rng, seen = np.random.default_rng(11), 0
+    for _ in range(thinned(6000)):
+        p, q, ranks = hostile_pair(rng)
+        order = [i for rank in ranks for i in rank]
+        p, q = p[order], q[order]
+        lost = float(p[q == 0].sum())
+        if not 0 < lost < 1:
+            continue
+        seen += 1
+        runs = PoissonRuns(float(rng.choice([1e-3, 0.1, 1.0, 3.0, 10.0])))
+        finite = np.append(q > 0, True)
+        a, b = poisson_winner(p, runs.mean)[finite], poisson_winner(q, runs.mean)[finite]
+        for t in (0.01, 0.58, 3.0, 10.0):
+            moment = max(log_power(p[q > 0], q[q > 0], t), 0.0) * (1 + 1e-12) + 1e-14
+            delta = np.maximum(q - (1 + 1 / t) * p, 0.0).sum(keepdims=True)
+            with np.errstate(divide="ignore", over="ignore"):
+                claim = runs.log_moment(np.array([t]), np.array([moment]), runs.order_cost(delta), lost)
+            assert log_power(a, b, t) <= float(claim[0]) + 1e-10
+    assert seen > 50

@@ -296,13 +296,17 @@ def _quick_bounds(composition: Composition, epsilon: Floats, largest: Floats) ->
 
 
 def _by_chernoff(composition: Composition, epsilon: Floats) -> Floats:
-    """Upper bounds of delta."""
+    """Upper bounds of delta, infinite losses included."""
     with np.errstate(under="ignore"):
-        return np.minimum(up(np.exp(_chernoff(composition, epsilon)), 4), 1.0)
+        finite = up(np.exp(_chernoff(composition, epsilon)), 4)
+    return np.minimum(up(composition.infinity_mass_interval.upper + finite), 1.0)
 
 
 def _chernoff(composition: Composition, epsilon: Floats) -> Floats:
-    """log delta <= K(t) - t eps + t log t - (1 + t) log(1 + t), the least over t  [Canonne, Kamath, Steinke 2020]."""
+    """log delta of finite losses, at most K(t) - t eps + t log t - (1 + t) log(1 + t), the least over t.
+
+    [Canonne, Kamath, Steinke 2020]
+    """
     t = MOMENT_ORDERS[:, None]
     payoff = -t * np.log1p(1.0 / t) - np.log1p(t)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -12,7 +12,7 @@ Renyi [Papernot, Steinke 2022, Thm. 2 and 6, with the profile in the place of a 
 
     K_A(t) <= log m + K(t) + t ``order_cost``(delta(a))     where a is small enough (``passes``),
 
-and less for a Poisson number of runs (``Runs.log_moment``; docs/tuning.md, theorem 5).
+and less for a Poisson number of runs (``Runs.log_moment``; docs/tuning.md, theorem 5). K is that of the finite losses.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class TunedLaw(MomentBound):
             at = np.searchsorted(passes, least, "right")
             cost = np.minimum(costs[np.maximum(at - 1, 0)], self.runs.order_cost(self._between(least)))
             moment = np.max([moment_upper(composition, t) for composition in self.inner], axis=0)
-            total = self.runs.log_moment(t, moment, cost)
+            total = self.runs.log_moment(t, moment, cost, _infinite(self.inner))
             bounded = up(t * self.supremum, 2)
         # the least knot is always allowed: there a = 1
         return np.minimum(np.where((at > 0) & ~np.isnan(total), total, np.inf), bounded)
@@ -96,13 +96,13 @@ class TunedLaw(MomentBound):
     @property
     def infinity_mass(self) -> float:
         """hit(p), where one run loses everything with probability p."""
-        mass = max(composition.infinity_mass_interval.upper for composition in self.inner)
+        mass = _infinite(self.inner)
         return min(1.0, float(self.runs.hits(np.array([mass]), np.zeros(1))[1][0])) if mass > 0 else 0.0
 
     @property
     def supremum(self) -> float:
-        """The largest loss of a run, and c."""
-        return self.table.supremum if _largest(self.inner) < math.inf else math.inf
+        """The largest loss of a run, which the table need not reach, and c."""
+        return max(up(_largest(self.inner) + _shift(self), 2), 0.0)
 
     @property
     def infimum(self) -> float:
@@ -199,6 +199,18 @@ def _tabulated(law: Law, t: Floats) -> tuple[Floats, Floats]:
 @lru_cache(maxsize=64)
 def _largest(inner: tuple[Composition, ...]) -> float:
     return max(composition.supremum_interval.upper for composition in inner)
+
+
+@lru_cache(maxsize=64)
+def _infinite(inner: tuple[Composition, ...]) -> float:
+    return max(composition.infinity_mass_interval.upper for composition in inner)
+
+
+@lru_cache(maxsize=64)
+def _shift(law: TunedLaw) -> float:
+    """c of the table."""
+    epsilon, delta = np.array(law.profile).T
+    return log_ratio(epsilon, delta, law.runs)
 
 
 @lru_cache(maxsize=64)

@@ -74,8 +74,11 @@ class Runs(ABC):
         """The logarithm of the second bound, without m and for t = 1, rounded up."""
 
     @abstractmethod
-    def log_moment(self, t: Floats, moment: Floats, cost: Floats) -> Floats:
-        """The last bound above, rounded up, where a run has at most ``moment`` >= 0."""
+    def log_moment(self, t: Floats, moment: Floats, cost: Floats, infinite: float = 0.0) -> Floats:
+        """The last bound above, rounded up, where a run has at most ``moment`` >= 0, of finite losses alone.
+
+        ``infinite``: the probability that a run loses everything.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,8 @@ class NegativeBinomialRuns(Runs):
     def order_cost(self, delta: Floats) -> Floats:
         return up((self.shape + 1.0) * np.log1p(self._odds * delta), 8)
 
-    def log_moment(self, t: Floats, moment: Floats, cost: Floats) -> Floats:
+    def log_moment(self, t: Floats, moment: Floats, cost: Floats, infinite: float = 0.0) -> Floats:
+        del infinite
         return up(moment + t * cost + up(math.log(self.mean_upper), 4), 16)
 
 
@@ -176,12 +180,15 @@ class PoissonRuns(Runs):
     def order_cost(self, delta: Floats) -> Floats:
         return up(self.mean * delta, 4)
 
-    def log_moment(self, t: Floats, moment: Floats, cost: Floats) -> Floats:
+    def log_moment(self, t: Floats, moment: Floats, cost: Floats, infinite: float = 0.0) -> Floats:
         """The sum of logarithms is good to its largest terms; of it log(1 + e^x) grows by no more than that."""
+        if infinite > 0:
+            moment = up(np.logaddexp(moment, np.log1p(t) + math.log(infinite)) + 8 * EPS * (1 - math.log(infinite)), 16)
         terms = np.array([np.full_like(t, math.log(self.mean)), t * cost, moment, np.log(-np.expm1(-moment))])
         total = terms.sum(axis=0)
         total = np.where(np.isfinite(total), total + 8 * EPS * np.abs(terms).sum(axis=0), total)
-        return np.asarray(up(np.minimum(np.logaddexp(0.0, total), self.mean * np.expm1(moment)), 8))
+        listed = self.mean * np.expm1(moment) if infinite == 0 else np.full_like(t, np.inf)
+        return np.asarray(up(np.minimum(np.logaddexp(0.0, total), listed), 8))
 
 
 def _mean(odds: float, length: float, shape: float) -> float:
