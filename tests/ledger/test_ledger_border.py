@@ -52,6 +52,65 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield made
 
 
+def test_new_analysts_of_one_batch_do_not_look_alike(ledger: Ledger) -> None:
+    ledger.limit("d", "*", dp.ZCDP(1.0))
+    with pytest.raises(InvalidArgument, match="does not look like the analyst 'cop'"):
+        ledger.spend_batch("d", [Request(PLAN, by="cop"), Request(PLAN, by="\u0441\u043e\u0440")])
+    assert ledger.history("d") == []
+    ledger.spend_batch("d", [Request(PLAN, by="cop"), Request(PLAN, by="eve"), Request(PLAN, by="cop")])
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        dp.dpsgd(4.0, 0.01, 10).group(3),
+        dp.training(4.0, sampler=dp.Poisson(0.01), steps=10, per_user=3),
+        dp.MixtureOfGaussians(4.0, (0, 1), (0.9, 0.1)),
+    ],
+)
+def test_groups_of_sampled_steps_name_their_adjacency(ledger: Ledger, plan: dp.Mechanism) -> None:
+    with pytest.raises(TermsMismatch, match="one record replaced"):
+        ledger.spend("replace", plan)
+    ledger.spend("d", plan)
+
+
+def test_a_paid_answer_goes_to_another_process_without_its_receipt(ledger: Ledger) -> None:
+    paid = ledger.release("d", release.count, [1, 2], sigma=9)
+    for same in (copy.copy(paid), copy.deepcopy(paid)):
+        assert same.receipt.number == paid.receipt.number
+    sent = pickle.loads(pickle.dumps(paid))  # what a pool of workers does with what they return
+    assert type(sent) is Released
+    assert (sent.value, sent.mechanism, sent.query) == (paid.value, paid.mechanism, paid.query)
+    assert (sent.adjacency, sent.unit) == (paid.adjacency, paid.unit)
+
+
+def test_a_number_wider_than_python_has_is_handed_back(ledger: Ledger) -> None:
+    wide = np.longdouble(3) / 7
+    with pytest.raises(NotReleasable, match="cannot be kept") as caught:
+        ledger.answer("d", PLAN, lambda: wide, key="wide")
+    assert caught.value.value == wide
+    assert ledger.answer("d", PLAN, lambda: float(wide), key="wide") == float(wide)
+
+
+@pytest.mark.parametrize("expires", [1e11, 1e308, 10**30])
+def test_an_expiry_beyond_the_calendar_is_refused(ledger: Ledger, expires: float) -> None:
+    with pytest.raises(InvalidArgument, match="expires must be at most 1e\\+10 seconds"):
+        ledger.spend("d", PLAN, expires=expires)
+    ledger.spend("d", PLAN, expires=1e10)
+
+
+def test_what_is_not_there_is_refused_and_nothing_is_laid_beside_it(tmp_path: Path) -> None:
+    with pytest.raises(LedgerUnavailable, match="nothing was created"):
+        Ledger.open(f"sqlite:///{tmp_path}/missing.db")
+    (tmp_path / "folder").mkdir()
+    for create in (False, True):
+        with pytest.raises(LedgerUnavailable):
+            Ledger.open(f"sqlite:///{tmp_path}/folder", create=create)
+        with pytest.raises(InvalidArgument, match="at most 220 bytes"):
+            Ledger.open(f"sqlite:///{tmp_path}/{'a' * 300}.db", create=create)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 class Untouchable:
     """Data that must not be looked at in any way."""
 

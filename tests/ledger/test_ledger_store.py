@@ -231,7 +231,7 @@ def test_the_store_itself_refuses_to_overspend_and_to_charge_or_settle_twice(led
 def test_the_constraints_stop_a_debit_that_the_code_let_through(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dptally.ledger.units.Amount.within", lambda self, cap: True)
+    monkeypatch.setattr("dptally.ledger.books.Books.cap", lambda self, holder: None)
     with pytest.raises(LedgerUnavailable, match="nothing was debited"):
         ledger.spend("d", dp.PureDP(1.5))
     assert ledger.history("d") == []

@@ -7,11 +7,12 @@ partitions of the largest part. The same code runs when a spend is made and when
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from dptally.ledger.units import Amount
 
-__all__ = ["DATASET", "EVERYONE", "Books", "Slot"]
+__all__ = ["DATASET", "EVERYONE", "Books", "Running", "Slot"]
 
 DATASET = ""  # the holder that is the dataset itself
 EVERYONE = "*"  # the holder whose cap every analyst without one of their own gets
@@ -62,8 +63,6 @@ class Books:
 
     def charge(self, by: str, cost: Amount, partition: str = "", part: str = "") -> str | None:
         """Record the spend on every holder, or nothing at all: then the holder whose cap refuses it."""
-        if not partition:
-            return self._charge_whole(by, cost)
         changes = []
         for holder in self.holders(by):
             total, slots = self.after(holder, cost, partition, part)
@@ -76,18 +75,50 @@ class Books:
             self.slots.update(slots)
         return None
 
-    def _charge_whole(self, by: str, cost: Amount) -> str | None:
-        """The same for a spend on everything, which is most of them, in fewer steps."""
-        spent, caps = self.spent, self.caps
-        total = spent.get(DATASET, self.zero) + cost
-        cap = caps.get(DATASET)
-        if cap is not None and not total.within(cap):
+
+class Running:
+    """Spends on everything, of one meter and without failures, which is most of them: what ``Books.charge`` does, in
+    plain integers. Only :meth:`close` writes the sums into the books, so close before anything else reads them.
+    """
+
+    __slots__ = ("_books", "_lines")
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+        self._lines: dict[str, _Line] = {}
+
+    def add(self, by: str, units: int) -> str | None:
+        """Record the spend, or nothing: then the holder whose cap refuses it."""
+        lines = self._lines
+        whole = lines.get(DATASET) or self._line(DATASET)
+        if whole.total + units > whole.cap:
             return DATASET
         if by:
-            own = spent.get(by, self.zero) + cost
-            cap = caps.get(by) or caps.get(EVERYONE)
-            if cap is not None and not own.within(cap):
+            own = lines.get(by) or self._line(by)
+            if own.total + units > own.cap:
                 return by
-            spent[by] = own
-        spent[DATASET] = total
+            own.total += units
+            lines[by] = own
+        whole.total += units
+        lines[DATASET] = whole
         return None
+
+    def _line(self, holder: str) -> _Line:
+        cap = self._books.cap(holder)
+        total = self._books.spent.get(holder, self._books.zero).meters[0]
+        return _Line(total, math.inf if cap is None else cap.meters[0])
+
+    def close(self) -> None:
+        """Write the sums into the books."""
+        spent, zero = self._books.spent, self._books.zero
+        for holder, line in self._lines.items():
+            spent[holder] = Amount((line.total,), spent.get(holder, zero).failure)
+        self._lines.clear()
+
+
+@dataclass(slots=True)
+class _Line:
+    """The sum of one holder, and the cap, which is infinite where there is none."""
+
+    total: int
+    cap: float

@@ -16,9 +16,9 @@ from typing import Any
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.ledger.reading import HEAD_LIMIT, read_object, read_whole
 
-__all__ = ["Head", "canonical", "chained", "genesis"]
+__all__ = ["ENTRY", "Head", "canonical", "chained", "genesis"]
 
-_ENTRY = b"dptally ledger entry 1\x00"
+ENTRY = b"dptally ledger entry 1\x00"
 _GENESIS = b"dptally ledger genesis 1\x00"
 
 
@@ -41,7 +41,7 @@ def genesis(ledger: str, dataset: str) -> str:
 
 def chained(previous: str, body: str) -> str:
     """The hash of an entry that follows the hash ``previous``."""
-    return hashlib.sha256(_ENTRY + bytes.fromhex(previous) + body.encode()).hexdigest()
+    return hashlib.sha256(ENTRY + bytes.fromhex(previous) + body.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,12 @@ from dptally.errors import (
 )
 from dptally.law.adjacency import REPLACE
 from dptally.ledger import hints
-from dptally.ledger.books import DATASET, Books
+from dptally.ledger.books import DATASET, Books, Running
 from dptally.ledger.entries import (
     Entry,
+    Fresh,
     Request,
+    Spend,
     State,
     cost_of,
     differences,
@@ -42,8 +44,9 @@ from dptally.ledger.entries import (
     stamp,
     state_of,
 )
-from dptally.ledger.journal import Journal, find_keys, settlements
+from dptally.ledger.journal import Journal, New, find_keys, settlements
 from dptally.ledger.names import alike
+from dptally.ledger.pricing import price_of
 from dptally.ledger.reading import read_object
 from dptally.ledger.schema import accounts, entries
 from dptally.ledger.stated import check_plan
@@ -133,8 +136,8 @@ class Refused(Exception):
         return exceeded(self.dataset, self.terms, self.books, self.holder, self.cost, partition, part, hint)
 
 
-def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> list[tuple[Entry, bool]]:
-    """Charge every request that is new, or none: (entry, replayed) for each."""
+def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> list[tuple[Spend, bool]]:
+    """Charge every request that is new, or none: (spend, replayed) for each."""
     journal = Journal.locked(connection, dataset)
     found = find_keys(connection, dataset, [one.key for one in asked])
     fresh: dict[str, Asked] = {}
@@ -143,7 +146,7 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
             fresh.setdefault(one.key, one)
     charged = _charge(journal, list(fresh.values())) if fresh else {}
     old = _old_entries(journal, [one for one in asked if one.key in found], found)
-    answers = []
+    answers: list[tuple[Spend, bool]] = []
     for one in asked:
         first = fresh.get(one.key)
         if first is None:
@@ -155,8 +158,8 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
     return answers
 
 
-def _charge(journal: Journal, fresh: Sequence[Asked]) -> dict[str, Entry]:
-    """Write the spends of these requests, all new; their entries by key."""
+def _charge(journal: Journal, fresh: Sequence[Asked]) -> dict[str, Fresh]:
+    """Write the spends of these requests, all new; the spends by key."""
     dataset = journal.dataset
     analysts = {one.request.by for one in fresh}
     places = {(one.request.partition, one.request.part) for one in fresh}
@@ -169,50 +172,26 @@ def _charge(journal: Journal, fresh: Sequence[Asked]) -> dict[str, Entry]:
         body = spend_body(one.request, one.plan_json, dataset, number, one.call, price.amount, stamped, expires)
         rows.append(("spend", one.key, None, body))
         made.append((price, expires))
+    till.close()
     journal.save(before, till.books)
     hashes = journal.append(rows)
     return {
-        one.key: _new_entry(dataset, number, stamped, one, price, expires, digest)
+        one.key: Fresh(dataset, number, stamped, one.request, one.plan_json, one.call, *price, expires, digest)
         for number, (one, (price, expires), digest) in enumerate(zip(fresh, made, hashes, strict=True), length + 1)
     }
 
 
-def _new_entry(dataset: str, number: int, at: str, one: Asked, price: Price, expires: str | None, digest: str) -> Entry:
-    asked = one.request
-    return Entry(
-        dataset,
-        number,
-        at,
-        asked.by,
-        asked.why,
-        asked.key,
-        tuple(asked.labels),
-        asked.partition,
-        asked.part,
-        one.plan_json,
-        price.number,
-        price.symbol,
-        expires,
-        digest,
-        "reserved",
-        None,
-        price.amount,
-        one.call,
-    )
+class Price(NamedTuple):
+    """What a plan costs: the number that is shown, and in exact units."""
 
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """What a plan costs: in exact units, and as the number that is shown."""
-
-    amount: Amount
     number: float
     symbol: str
+    amount: Amount
 
     @classmethod
     def of(cls, terms: Terms, amount: Amount) -> Price:
         meter = terms.cheapest(amount)
-        return cls(amount, terms.number_up(amount.meters[meter]), terms.symbol(meter))
+        return cls(terms.number_up(amount.meters[meter]), terms.symbol(meter), amount)
 
 
 @dataclass(slots=True)
@@ -225,24 +204,41 @@ class Till:
     books: Books
     prices: dict[int, Price] = field(default_factory=dict)  # by the identity of the plan, which its request holds
     capped: bool | None = None  # whether analysts have caps, once somebody asked
+    running: Running = field(init=False)  # sums that are not in the books yet
+    analysts: set[str] = field(init=False)  # who is known, and whose name was looked at
+
+    def __post_init__(self) -> None:
+        self.running = Running(self.books)
+        self.analysts = set(self.books.spent)
 
     def charge(self, request: Request) -> Price:
         """The price of a request that fits, now charged; otherwise Refused, or what is wrong with it."""
         if request.partition:
             self._check_part(request)
-        if request.by and request.by not in self.books.spent:
-            _check_analyst(self.connection, self.dataset, request.by)
+        if request.by and request.by not in self.analysts:
+            self._check_analyst(request.by)
         if not request.by and self._has_analyst_caps():
             raise InvalidArgument("by", "given: analysts of this dataset have caps of their own", request.by)
         price = self.prices.get(id(request.plan))
         if price is None:
             check_plan(self.dataset, self.terms, request.plan)
-            price = Price.of(self.terms, self.terms.price(request.plan))
+            price = Price.of(self.terms, price_of(self.terms, request.plan))
             self.prices[id(request.plan)] = price
-        holder = self.books.charge(request.by, price.amount, request.partition, request.part)
+        holder = self._add(request, price.amount)
         if holder is not None:
+            self.close()
             raise Refused(self.dataset, self.terms, self.books, request, holder, price.amount)
         return price
+
+    def _add(self, request: Request, cost: Amount) -> str | None:
+        if request.partition or cost.failure or len(cost.meters) > 1:
+            self.close()
+            return self.books.charge(request.by, cost, request.partition, request.part)
+        return self.running.add(request.by, cost.meters[0])
+
+    def close(self) -> None:
+        """Write all sums into the books."""
+        self.running.close()
 
     def _check_part(self, request: Request) -> None:
         if self.terms.adjacency is REPLACE:
@@ -254,20 +250,20 @@ class Till:
             )
         self.terms.check_part(request.partition, request.part)
 
+    def _check_analyst(self, by: str) -> None:
+        """A new name must not look like an analyst's who is known here, or is new in the same batch."""
+        holders = sa.select(accounts.c.holder).where(accounts.c.dataset == self.dataset)
+        twin = alike(by, [*self.connection.execute(holders).scalars(), *self.analysts])
+        if twin is not None:
+            raise InvalidArgument("by", f"a name that does not look like the analyst {twin!r}, who is another", by)
+        self.analysts.add(by)
+
     def _has_analyst_caps(self) -> bool:
         if self.capped is None:
             here = (accounts.c.dataset == self.dataset, accounts.c.holder != DATASET, accounts.c.caps.is_not(None))
             found = self.connection.execute(sa.select(sa.literal(1)).where(*here).limit(1)).first()
             self.capped = found is not None
         return self.capped
-
-
-def _check_analyst(connection: sa.Connection, dataset: str, by: str) -> None:
-    """A new name must not look like an analyst's who is known here."""
-    known = connection.execute(sa.select(accounts.c.holder).where(accounts.c.dataset == dataset)).scalars()
-    twin = alike(by, known)
-    if twin is not None:
-        raise InvalidArgument("by", f"a name that does not look like the analyst {twin!r}, who is another", by)
 
 
 def _old_entries(
@@ -345,7 +341,7 @@ class _Settling:
     journal: Journal
     bodies: dict[int, str]
     ends: dict[int, dict[str, Any]]
-    rows: list[tuple[str, str | None, int | None, str]] = field(default_factory=list)
+    rows: list[New] = field(default_factory=list)
 
     @classmethod
     def locked(cls, connection: sa.Connection, dataset: str, numbers: Sequence[int]) -> _Settling:
@@ -364,12 +360,12 @@ class _Settling:
         bodies = {seq: body for seq, settles, body in found if settles is None}
         return cls(journal, bodies, {settles: read_object(body) for _, settles, body in found if settles is not None})
 
-    def check_charged(self, entry: Entry) -> None:
+    def check_charged(self, entry: Spend) -> None:
         """The entry must hold the token of the call. (Inside a JSON text quotes are escaped, so these are not.)"""
         if not entry.call or f'"call":"{entry.call}"' not in self.bodies.get(entry.number, ""):
             raise NotReleasable(f"entry {entry.number} of dataset {entry.dataset!r} was charged to another caller")
 
-    def end(self, entry: Entry, state: State, value: Any, call: str, at: datetime) -> str | None:
+    def end(self, entry: Spend, state: State, value: Any, call: str, at: datetime) -> str | None:
         """Write the ending of one spend; where it expired it is burnt instead, and the reason is returned."""
         late = None
         if state == "released" and entry.expires is not None and entry.expires <= stamp(at):
@@ -386,7 +382,7 @@ class _Settling:
 
 
 def settle(
-    connection: sa.Connection, dataset: str, endings: Sequence[tuple[Entry, State, Any]], call: str
+    connection: sa.Connection, dataset: str, endings: Sequence[tuple[Spend, State, Any]], call: str
 ) -> list[str]:
     """Settle open spends, each once; the reasons why some could not be released (those are burnt instead).
 

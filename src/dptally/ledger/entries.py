@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
@@ -20,12 +20,14 @@ from dptally.ledger.units import Amount
 from dptally.mechanisms.json import from_json, to_json
 from dptally.mechanisms.mechanism import Mechanism
 
-__all__ = ["Entry", "Request", "State", "name", "prose", "settle_body", "spend_body"]
+__all__ = ["Entry", "Fresh", "Request", "Spend", "State", "entry_in", "name", "prose", "settle_body", "spend_body"]
 
 State = Literal["reserved", "released", "burnt"]
 _quoted = json.encoder.encode_basestring_ascii
+_quoted_plan = lru_cache(maxsize=1024)(_quoted)  # long, full of quotes, and the same again and again
 
 MOST_LABELS = 32
+_LONGEST = 1e10  # seconds, some 300 years: what a calendar of four digits holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class Request:
             object.__setattr__(self, "part", identifier("part", self.part))
         if self.expires is not None:
             object.__setattr__(self, "expires", checks.positive("expires", self.expires))
+            if not self.expires <= _LONGEST:
+                raise InvalidArgument("expires", f"at most {_LONGEST:g} seconds", self.expires, "leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,57 @@ class Entry:
         )
 
 
+class Fresh(NamedTuple):
+    """A spend that was charged a moment ago; its entry is made when somebody looks at it."""
+
+    dataset: str
+    number: int
+    at: str
+    request: Request
+    plan_json: str
+    call: str
+    cost: float
+    symbol: str
+    amount: Amount
+    expires: str | None
+    hash: str
+    state: State = "reserved"
+
+    @property
+    def by(self) -> str:
+        return self.request.by
+
+    def entry(self) -> Entry:
+        asked = self.request
+        return Entry(
+            self.dataset,
+            self.number,
+            self.at,
+            asked.by,
+            asked.why,
+            asked.key,
+            tuple(asked.labels),
+            asked.partition,
+            asked.part,
+            self.plan_json,
+            self.cost,
+            self.symbol,
+            self.expires,
+            self.hash,
+            self.state,
+            None,
+            self.amount,
+            self.call,
+        )
+
+
+Spend = Entry | Fresh
+
+
+def entry_in(spend: Spend) -> Entry:
+    return spend.entry() if isinstance(spend, Fresh) else spend
+
+
 # -- the clock -----------------------------------------------------------------------------------------------
 
 
@@ -153,7 +208,7 @@ def spend_body(
         f'{{"at":"{at}","by":{_quoted(request.by)},"call":"{call}","cost":{cost.text()},"dataset":{_quoted(dataset)},'
         f'"expires":{_text_or_null(expires)},"key":{_text_or_null(request.key)},'
         f'"labels":[{",".join(map(_quoted, request.labels))}],"part":{_quoted(request.part)},'
-        f'"partition":{_quoted(request.partition)},"plan":{_quoted(plan_json)},"seq":{number},"type":"spend",'
+        f'"partition":{_quoted(request.partition)},"plan":{_quoted_plan(plan_json)},"seq":{number},"type":"spend",'
         f'"why":{_quoted(request.why)}}}'
     )
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 
+from dptally.ledger.patience import TookTooLong, within
 from dptally.ledger.pricing import work_of
 from dptally.mechanisms.mechanism import Mechanism
 
@@ -24,6 +24,13 @@ def fitting_noise(plan: Mechanism, fits: Callable[[Mechanism], bool]) -> str:
         return ""
     if work_of(plan) > _WORK:
         return ""
+    try:
+        return within(_PATIENCE, lambda: _searched(plan, fits))
+    except TookTooLong:
+        return ""
+
+
+def _searched(plan: Mechanism, fits: Callable[[Mechanism], bool]) -> str:
     ((mechanism, count),) = plan.parts
     parameters = mechanism.parameters()
     name = mechanism.noise_parameter()
@@ -37,10 +44,7 @@ def fitting_noise(plan: Mechanism, fits: Callable[[Mechanism], bool]) -> str:
     high = low * _MOST
     if not fits_at(high):
         return ""
-    deadline = time.monotonic() + _PATIENCE
     while high > low * (1 + 1e-6):
-        if time.monotonic() > deadline:
-            return ""
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (low, middle) if fits_at(middle) else (middle, high)
     shown = _up_to_digits(high, 3)

@@ -13,9 +13,9 @@ import sqlalchemy as sa
 
 from dptally.errors import ChainBroken, InvalidArgument, LedgerUnavailable, UnknownDataset
 from dptally.ledger.books import DATASET, EVERYONE, WHOLE, Books, Slot
-from dptally.ledger.chain import canonical, chained
+from dptally.ledger.chain import canonical
 from dptally.ledger.commitment import bucket_of, commitment, digest_of, row_text, stated, with_commitment
-from dptally.ledger.merkle import extended
+from dptally.ledger.growth import Growth
 from dptally.ledger.reading import read_list, read_object
 from dptally.ledger.schema import accounts, datasets, entries, meta, slots
 from dptally.ledger.statements import Statement
@@ -26,6 +26,7 @@ __all__ = ["REGISTER", "Journal", "find_keys", "load_books", "read_terms", "save
 
 T = TypeVar("T")
 Key = tuple[str, ...]  # a holder, or a slot
+New = tuple[str, str | None, int | None, str]  # type, key, settles, body of a row to append
 
 REGISTER = ""  # the chain that lists the datasets
 
@@ -106,31 +107,28 @@ class Journal:
 
     # -- entries ---------------------------------------------------------------------------------------------
 
-    def append(self, rows: Sequence[tuple[str, str | None, int | None, str]]) -> list[str]:
-        """Append (type, key, settles, body) rows, numbered from length + 1; the new hashes. The last one
-        states the totals: call :meth:`save` before.
+    def append(self, rows: Sequence[New]) -> list[str]:
+        """Append rows, numbered from length + 1; the new hashes. The last one states the totals: call :meth:`save`
+        before.
         """
-        books, prepared, hashes = canonical(self.buckets), [], []
-        head, length, peaks, dataset = self.head, self.length, self.peaks, self.dataset
-        last = len(rows) - 1
-        for place, (kind, key, settles, body) in enumerate(rows):
-            by = whose(body)
-            if place == last and dataset != REGISTER:
-                body = with_commitment(body, commitment(self.terms_json, books))
-            length += 1
-            head = chained(head, body)
-            node = extended(peaks, length, head)
-            hashes.append(head)
-            prepared.append((dataset, length, kind, key, settles, body, head, by, node))
-        self.head, self.length = head, length
+        books, dataset = canonical(self.buckets), self.dataset
+        growth, prepared, hashes = Growth(self.length, self.head, self.peaks), [], []
+        if dataset != REGISTER:
+            *before, (kind, key, settles, body) = rows
+            rows = [*before, (kind, key, settles, with_commitment(body, commitment(self.terms_json, books)))]
+        for length, (kind, key, settles, body) in enumerate(rows, self.length + 1):
+            digest, node = growth.append(body)
+            hashes.append(digest)
+            prepared.append((dataset, length, kind, key, settles, body, digest, whose(body), node))
+        self.head, self.length, self.peaks = growth.head, growth.length, growth.peaks
         _INSERT.run(self.connection, *prepared)
         _ADVANCE.run(
             self.connection,
             {
-                "dataset": self.dataset,
-                "new_length": length,
-                "new_head": head,
-                "new_peaks": canonical(peaks),
+                "dataset": dataset,
+                "new_length": self.length,
+                "new_head": self.head,
+                "new_peaks": canonical(self.peaks),
                 "new_books": books,
             },
         )

@@ -19,8 +19,9 @@ from dptally.ledger import composition, statement
 from dptally.ledger.backup import backup
 from dptally.ledger.books import DATASET, EVERYONE, Books
 from dptally.ledger.chain import Head, canonical, genesis
+from dptally.ledger.collector import uncollected
 from dptally.ledger.debit import Refused, Till, asked_of, debit, is_deferred, settle, settle_once
-from dptally.ledger.entries import Entry, Request, State, now, stamp
+from dptally.ledger.entries import Entry, Request, Spend, State, entry_in, now, stamp
 from dptally.ledger.history import export, spends
 from dptally.ledger.journal import (
     REGISTER,
@@ -34,6 +35,7 @@ from dptally.ledger.journal import (
 from dptally.ledger.names import alike, identifier, name, prose
 from dptally.ledger.opening import check_head, make_file, prepare, read_head
 from dptally.ledger.paying import PaidRelease, answered, check_paid, released
+from dptally.ledger.pricing import price_of
 from dptally.ledger.proofs import Consistency, Inclusion, prove_consistency, prove_inclusion
 from dptally.ledger.reading import read_whole
 from dptally.ledger.receipts import Batch, Ending, Receipt, Reservation
@@ -287,8 +289,9 @@ class Ledger:
         return Batch(self._receipts(dataset, asked))
 
     def _receipts(self, dataset: str, requests: Sequence[Request], stored: bool = False) -> list[Receipt]:
-        found = self._debit(dataset, requests)
-        return [Receipt(replace(entry, call="") if again else entry, again, self, stored) for entry, again in found]
+        with uncollected(len(requests)):
+            found = self._debit(dataset, requests)
+            return [Receipt(_for_readers(spend) if again else spend, again, self, stored) for spend, again in found]
 
     def reserve(
         self,
@@ -310,7 +313,8 @@ class Ledger:
         that was burnt, or was spent with :meth:`spend` and kept no value, is refused.
         """
         request = Request(plan, by, why, key, labels, partition, part, expires)
-        ((entry, again),) = self._debit(dataset, [request], deferred=True)
+        ((spend, again),) = self._debit(dataset, [request], deferred=True)
+        entry = entry_in(spend)
         settled = entry.state == "released" and entry.kept
         if again and not settled and not (entry.state == "reserved" and is_deferred(entry.call)):
             raise NotReleasable(
@@ -349,14 +353,14 @@ class Ledger:
         """
         return released(self, dataset, release, data, {"by": by, "why": why, "key": key}, arguments)
 
-    def _debit(self, dataset: str, requests: Sequence[Request], deferred: bool = False) -> list[tuple[Entry, bool]]:
-        """(entry, replayed) for each request, all of them charged or none."""
+    def _debit(self, dataset: str, requests: Sequence[Request], deferred: bool = False) -> list[tuple[Spend, bool]]:
+        """(spend, replayed) for each request, all of them charged or none."""
         dataset = name("dataset", dataset)
         terms = self._terms(dataset)
         asked = asked_of(requests, deferred)
         for plan in {id(request.plan): request.plan for request in requests}.values():
             check_plan(dataset, terms, plan)
-            terms.price(plan)  # outside the lock; the price is remembered
+            price_of(terms, plan)  # outside the lock; the price is remembered
         try:
             known = self._store.write(lambda connection: debit(connection, dataset, asked)) if asked else []
         except Refused as refusal:
@@ -376,7 +380,8 @@ class Ledger:
     def _settle(self, endings: Sequence[Ending]) -> None:
         """Settle open spends of one dataset in one transaction; for receipts."""
         dataset, call = endings[0][0].dataset, secrets.token_hex(8)
-        late = self._store.write(Settlement(lambda connection: settle(connection, dataset, endings, call)))
+        with uncollected(len(endings)):
+            late = self._store.write(Settlement(lambda connection: settle(connection, dataset, endings, call)))
         self._tell(dataset)
         if late:
             raise NotReleasable(f"{late[0]}: do not publish the answer; it is burnt, and what it cost stays spent")
@@ -575,6 +580,11 @@ class Ledger:
         if dataset not in self._agreed:
             self._agreed[dataset] = self._store.read(lambda connection: read_terms(connection, dataset))
         return self._agreed[dataset]
+
+
+def _for_readers(spend: Spend) -> Entry:
+    """A spend without the token by which the caller who was charged is known."""
+    return replace(entry_in(spend), call="")
 
 
 def _analyst(who: str) -> str:

@@ -33,6 +33,16 @@ class PaidRelease(Released):
 
     receipt: Receipt = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[type[Released], tuple[Any, ...]]:
+        """Another process gets the answer; the receipt stays with the process that was charged."""
+        return Released, tuple(getattr(self, field.name) for field in fields(Released))
+
+    def __copy__(self) -> PaidRelease:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PaidRelease:
+        return self
+
 
 def released(
     ledger: Ledger,

@@ -2,21 +2,27 @@
 
 A mechanism with a closed form is priced in microseconds, one that needs a search in milliseconds, one that
 wraps another (sampling, shuffling, selection) in about a sixth of a second. A plan whose parts add up to more
-than about a second is refused, at once and on every machine alike; several spends, or a batch, pay for it.
+than about a second is refused, at once and on every machine alike; several spends, or a batch, pay for it. What takes
+longer than it was thought to is stopped after a second.
 """
 
 from __future__ import annotations
 
 from dptally.errors import InvalidArgument
+from dptally.ledger.patience import TookTooLong, within
 from dptally.ledger.terms import Terms
 from dptally.ledger.units import Amount
 from dptally.mechanisms.mechanism import Mechanism
 
-__all__ = ["WORK_LIMIT", "check_work", "priced", "work_of"]
+__all__ = ["WORK_LIMIT", "check_work", "price_of", "priced", "work_of"]
 
 WORK_LIMIT = 1_200  # milliseconds, about
-_CLOSED = ("approx_dp", "discrete_gaussian", "gaussian", "gaussian_dp", "pure_dp", "zcdp")
+_PATIENCE = 1.0  # seconds of processor time
+_PATIENCE_OF_AUDITS = 60.0
+_TRUSTED = 5.0  # milliseconds of estimated work that nobody watches
+_CLOSED = ("approx_dp", "discrete_gaussian", "gaussian", "gaussian_dp", "zcdp")
 _SEARCHED = ("alpha_dp", "discrete_laplace", "laplace", "randomized_response")
+_MU_OF_PURE = 3.0  # the mu of a pure guarantee takes a search
 _MOST_PARTS = 1_000
 
 
@@ -31,6 +37,8 @@ def _work(mechanism: Mechanism) -> float:
         return 0.3
     if kind in _SEARCHED:
         return 7.0
+    if kind == "pure_dp":
+        return _MU_OF_PURE
     values = mechanism.parameters().values()
     if any(isinstance(value, Mechanism) for value in values):
         inner = sum(work_of(value) for value in values if isinstance(value, Mechanism))
@@ -54,7 +62,25 @@ def check_work(plan: Mechanism) -> None:
         )
 
 
+def price_of(terms: Terms, plan: Mechanism, seconds: float = _PATIENCE) -> Amount:
+    """The price of a plan, or why it is too large to be priced."""
+    if work_of(plan) <= _TRUSTED:
+        return terms.price(plan)
+    try:
+        return within(seconds, lambda: terms.price(plan))
+    except TookTooLong:
+        parts = len(plan.parts)
+    raise InvalidArgument(
+        "plan",
+        f"one whose pricing takes {seconds:g} s of processor time at most (this one is too large; nothing was debited)",
+        f"{parts} different part{'s' if parts > 1 else ''}",
+        "spend its parts one after the other"
+        if parts > 1
+        else "spend what it is known to satisfy: ApproxDP(plan.epsilon(delta), delta)",
+    )
+
+
 def priced(terms: Terms, plan: Mechanism) -> Amount:
-    """The price of a plan that is not too large to be priced."""
+    """The price of a plan that stands in a ledger. Those who booked it had a second; an audit takes its time."""
     check_work(plan)
-    return terms.price(plan)
+    return price_of(terms, plan, _PATIENCE_OF_AUDITS)

@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import Any, NoReturn, Protocol
 
 from dptally.errors import LedgerError, NotReleasable
-from dptally.ledger.entries import Entry, State
+from dptally.ledger.entries import Entry, Fresh, Spend, State, entry_in
 from dptally.ledger.values import decoded
 
 __all__ = ["Bank", "Batch", "Ending", "Receipt", "Reservation"]
 
-Ending = tuple[Entry, State, Any]  # the value as JSON
+Ending = tuple[Spend, State, Any]  # the value as JSON
 
 
 class Bank(Protocol):
@@ -54,15 +54,25 @@ class Receipt:
     ask for it with ``spend(..., stored=True)``.
     """
 
-    __slots__ = ("_bank", "_life", "_process", "_replayed", "_stored", "entry")
+    __slots__ = ("_bank", "_life", "_process", "_replayed", "_spend", "_stored")
 
-    def __init__(self, entry: Entry, replayed: bool, bank: Bank, stored: bool = False) -> None:
-        self.entry = entry
+    def __init__(self, spend: Spend, replayed: bool, bank: Bank, stored: bool = False) -> None:
+        self._spend = spend
         self._replayed = replayed
         self._bank = bank
         self._stored = stored
         self._life: _Life = [None]
         self._process = os.getpid()
+
+    @property
+    def entry(self) -> Entry:
+        """The spend as the ledger holds it."""
+        self._spend = made = entry_in(self._spend)
+        return made
+
+    @entry.setter
+    def entry(self, entry: Entry) -> None:
+        self._spend = entry
 
     @property
     def replayed(self) -> bool:
@@ -71,11 +81,11 @@ class Receipt:
 
     @property
     def dataset(self) -> str:
-        return self.entry.dataset
+        return self._spend.dataset
 
     @property
     def number(self) -> int:
-        return self.entry.number
+        return self._spend.number
 
     @property
     def key(self) -> str | None:
@@ -92,7 +102,7 @@ class Receipt:
 
     @property
     def state(self) -> State:
-        return self.entry.state
+        return self._spend.state
 
     @property
     def value(self) -> Any:
@@ -117,11 +127,14 @@ class Receipt:
         self._finish("burnt", None)
 
     def _finish(self, state: State, value: Any) -> None:
-        self._bank._settle([(self.entry, state, value)])
+        self._bank._settle([(self._spend, state, value)])
         self._ended(state, value)
 
     def _ended(self, state: State, value: Any = None) -> None:
-        self.entry = self.entry.ended(state, decoded(value), value is not None)
+        if value is None and isinstance(self._spend, Fresh):
+            self._spend = Fresh(*self._spend[:-1], state)
+        else:
+            self._spend = self.entry.ended(state, decoded(value), value is not None)
 
     def _check_open(self) -> None:
         if self._replayed:
@@ -160,7 +173,7 @@ class Receipt:
         _leave([self], error)
 
     def __copy__(self) -> Receipt:
-        twin = Receipt(self.entry, self._replayed, self._bank, self._stored)
+        twin = Receipt(self._spend, self._replayed, self._bank, self._stored)
         twin._life, twin._process = self._life, self._process
         return twin
 
@@ -211,7 +224,7 @@ def _leave(receipts: Sequence[Receipt], error: BaseException | None) -> None:
     try:
         for receipt in still_open:
             receipt._check_open()
-        still_open[0]._bank._settle([(receipt.entry, state, None) for receipt in still_open])
+        still_open[0]._bank._settle([(receipt._spend, state, None) for receipt in still_open])
     except LedgerError as failure:
         if error is None:
             raise

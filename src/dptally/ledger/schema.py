@@ -6,13 +6,19 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-__all__ = ["MIGRATIONS", "VERSION", "accounts", "datasets", "entries", "meta", "metadata", "slots"]
+__all__ = ["FORMERLY", "MIGRATIONS", "VERSION", "accounts", "datasets", "entries", "meta", "metadata", "slots"]
 
 VERSION = 2
 
 #: from version n to n + 1, run in one transaction under the ledger's lock. A step lays columns; what belongs in
 #: them is computed from the chains when all steps are done (see ``opening``)
 MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
+
+#: of entries, the most frequent first. (SQLite would make a table of IN (...) for every row that it checks.)
+TYPES = ("spend", "settle", "limit", "register", "migrate")
+
+#: constraints whose words have changed and whose meaning has not: what files of an earlier version say
+FORMERLY = {"dptally_type": "CHECK (type IN ('register', 'limit', 'spend', 'settle', 'migrate'))"}
 
 metadata = sa.MetaData()
 
@@ -92,7 +98,7 @@ entries = sa.Table(
     sa.Column("by", sa.Text),
     sa.Column("node", sa.Text),
     sa.CheckConstraint("seq >= 1", name="dptally_seq"),
-    sa.CheckConstraint("type IN ('register', 'limit', 'spend', 'settle', 'migrate')", name="dptally_type"),
+    sa.CheckConstraint(" OR ".join(f"type = '{kind}'" for kind in TYPES), name="dptally_type"),
     sa.CheckConstraint("(type = 'spend') = (key IS NOT NULL)", name="dptally_keyed"),
     sa.CheckConstraint("(type = 'settle') = (settles IS NOT NULL)", name="dptally_settles"),
     sa.UniqueConstraint("dataset", "key", name="dptally_one_charge_per_key"),

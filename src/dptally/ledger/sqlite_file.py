@@ -23,6 +23,7 @@ from dptally.ledger.guard import Guard, guard_of
 
 __all__ = [
     "check_file",
+    "check_present",
     "checked_path",
     "replaced",
     "run_alone",
@@ -47,6 +48,7 @@ _PRAGMAS = (
     "cache_size=-65536",  # 64 MiB: the index of keys of a long ledger is read all over
     "wal_autocheckpoint=0",  # see ``tidy``
 )
+_LONGEST_NAME = 220  # bytes: a ledger in the making, its log and its side file have longer names than the ledger
 _DRAFT = re.compile(r"\.[0-9a-f]{16}")  # what the name of a ledger in the making ends in
 _kept: list[object] = []  # connections that must not be closed any more, not even by the garbage collector
 
@@ -97,17 +99,28 @@ def checked_path(url: sa.URL) -> Path:
             url.render_as_string(hide_password=True),
         )
     if not Path(path).absolute().parent.is_dir():
-        raise LedgerUnavailable(f"the directory of {path!r} does not exist; nothing was created")
+        raise LedgerUnavailable(f"the directory of {_shown(path)} does not exist; nothing was created")
+    if len(os.fsencode(Path(path).name)) > _LONGEST_NAME:
+        raise InvalidArgument("url", f"a file whose name has at most {_LONGEST_NAME} bytes", _shown(path))
     return Path(path).absolute()
 
 
-def check_file(path: Path) -> None:
-    """A file that is empty or shorter than it says was cut: it must not become a new ledger."""
+def _shown(path: str) -> str:
+    return repr(path) if len(path) <= 200 else f"{path[:197]!r}..."
+
+
+def check_present(path: Path) -> None:
+    """There must be a file, before anything (such as a side file) is laid beside it."""
     if not path.is_file():
         raise LedgerUnavailable(
             f"there is no ledger at {str(path)!r}; nothing was created. "
             "Restore it from a backup, or make a new one: Ledger.open(url, create=True), or dptally ledger init"
         )
+
+
+def check_file(path: Path) -> None:
+    """A file that is empty or shorter than it says was cut: it must not become a new ledger."""
+    check_present(path)
     try:
         with path.open("rb") as file:
             header = file.read(100)

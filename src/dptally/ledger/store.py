@@ -24,6 +24,7 @@ from dptally.ledger.guard import Guard, guard_of, identity_of
 from dptally.ledger.postgres import postgres_engine
 from dptally.ledger.sqlite_file import (
     check_file,
+    check_present,
     checked_path,
     replaced,
     run_alone,
@@ -72,6 +73,8 @@ class Store:
         self._file: tuple[int, int] | None = None
         self._pid = os.getpid()
         if self.path is not None:
+            if not fresh:
+                check_present(self.path)
             with self._entered():  # before anything that another thread may have held at a fork
                 self._guard = guard_of(self.path)
                 if not fresh:

@@ -101,7 +101,7 @@ class _Writer:
         if isinstance(value, Released):
             return self._released(value, depth)
         if isinstance(value, np.generic):
-            return self.encode(value.item(), depth)
+            return self._numpy_scalar(value, depth)
         if isinstance(value, np.ndarray):
             return self._array(value, depth)
         return _scalar(value, depth)
@@ -129,6 +129,12 @@ class _Writer:
             "value": self.encode(value.value, depth + _TAGGED),
         }
         return _tagged("released", fields)
+
+    def _numpy_scalar(self, value: np.generic, depth: int) -> Any:
+        plain = value.item()
+        if isinstance(plain, np.generic):  # wider than anything that Python has
+            raise _unkept(value)
+        return self.encode(plain, depth)
 
     def _array(self, value: np.ndarray[Any, Any], depth: int) -> Any:
         plain = not isinstance(value, np.ma.MaskedArray) and value.dtype.kind in "biufUO"

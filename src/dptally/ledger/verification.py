@@ -5,22 +5,21 @@ The first disagreement is raised as :class:`dptally.errors.ChainBroken` with its
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 import sqlalchemy as sa
 
 from dptally.errors import ChainBroken, DptallyError, InvalidArgument, InvalidType
-from dptally.ledger.books import DATASET, Books
-from dptally.ledger.chain import _ENTRY, Head, canonical, genesis
+from dptally.ledger.books import DATASET, Books, Running
+from dptally.ledger.chain import Head, canonical, genesis
 from dptally.ledger.commitment import bucket_of, commitment, digest_of, row_text, stated
 from dptally.ledger.entries import plan_from_json
+from dptally.ledger.growth import Growth
 from dptally.ledger.journal import REGISTER, holder_row
-from dptally.ledger.merkle import NODE, root
+from dptally.ledger.merkle import root
+from dptally.ledger.plain import PlainReader
 from dptally.ledger.pricing import priced
 from dptally.ledger.reading import HEAD_LIMIT, read_object
 from dptally.ledger.schema import VERSION, accounts, datasets, entries, meta, slots
@@ -34,21 +33,6 @@ __all__ = ["Verified", "verify", "verify_export"]
 _STATES = ("released", "burnt")
 _SLACK = 10**9  # a price may differ in its last digits between machines: one part in 10^9 is let pass
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
-_PLAIN = r'[^"\\\x00-\x1f]*'  # the inside of a JSON text that needs no escapes
-_TEXT = rf'{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*'
-_START = rf'\{{"at":"{_PLAIN}",(?:"books":"[0-9a-f]{{64}}",)?"by":"({_PLAIN})","call":"({_PLAIN})",'
-_NUMBER = r"([1-9][0-9]{0,17})"
-#: most entries, read without a JSON document being made of them: the spend of one meter on everything, and an ending
-#: without a value. What is written otherwise goes to the one reader of JSON.
-_SPEND = re.compile(
-    rf'{_START}"cost":\["([0-9]{{1,40}})","0"\],"dataset":"({_PLAIN})","expires":(?:null|"{_PLAIN}"),'
-    rf'"key":(null|"{_PLAIN}"),"labels":\[(?:"{_PLAIN}"(?:,"{_PLAIN}")*)?\],"part":"","partition":"",'
-    rf'"plan":("{_TEXT}"),"seq":{_NUMBER},"type":"spend","why":"{_TEXT}"\}}'
-).fullmatch
-_SETTLE = re.compile(
-    rf'{_START}"dataset":"({_PLAIN})","of":{_NUMBER},"seq":{_NUMBER},"state":"(?:released|burnt)","type":"settle"\}}'
-).fullmatch
-
 Row = tuple[int, str, str | None, int | None, str, str, str | None, Any]
 
 
@@ -75,34 +59,30 @@ class _Chain:
     length: int = 0
     terms: dict[str, str] = field(default_factory=dict)  # in the register: dataset -> terms
     unsettled: dict[int, str] = field(default_factory=dict)  # the open spends, and whose they are
-    tops: list[bytes] = field(default_factory=list)  # the peaks of the Merkle tree
-    sums: dict[str, int] = field(default_factory=dict)  # totals that are not in the books yet, of a single meter
     stated: str | None = None  # the totals that the last entry states
     priced: dict[tuple[str, tuple[str, ...]], int] | None = None  # plan and cost -> the first entry that has them
+    growth: Growth = field(init=False)
+    running: Running = field(init=False)  # sums that are not in the books yet
+    reader: PlainReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.growth = Growth(0, self.hash, [])
+        self.running = Running(self.books)
+        self.reader = PlainReader(self.dataset)
 
     def broken(self, reason: str) -> ChainBroken:
         return ChainBroken(self.dataset, self.length, reason)
 
     def follow(self, rows: Iterable[Row]) -> None:
         """Check (seq, type, key, settles, body, hash, by, node) rows in order. A node of ... is not checked."""
-        previous, expected, tops, last = bytes.fromhex(self.hash), self.length, self.tops, ""
+        expected, append, last = self.length, self.growth.append, ""
         for seq, kind, key, settles, body, digest, by, node in rows:
-            expected += 1
-            self.length = expected
+            self.length = expected = expected + 1
             if seq != expected:
                 raise self.broken(f"it is missing (the next one there is {seq})")
-            top = previous = sha256(_ENTRY + previous + body.encode()).digest()
-            if previous.hex() != digest:
+            right, expected_node = append(body)
+            if right != digest:
                 raise self.broken("its hash does not follow from its content and the entry before it")
-            if expected & 1:
-                expected_node = None
-            else:
-                rest = expected
-                while not rest & 1:
-                    top = sha256(NODE + tops.pop() + top).digest()
-                    rest >>= 1
-                expected_node = top.hex()
-            tops.append(top)
             if node != expected_node and node is not ...:
                 raise self.broken("its node of the Merkle tree is not the hash of the entries below it")
             if not (
@@ -111,41 +91,34 @@ class _Chain:
             ):
                 self._check(read_object(body), kind, key, settles, by)
             last = body
-        self._flush()
+        self.running.close()
         if last:
-            self.hash, self.stated = previous.hex(), stated(last)
+            self.hash, self.stated = self.growth.head, stated(last)
 
     @property
     def peaks(self) -> list[str]:
-        return [top.hex() for top in self.tops]
+        return self.growth.peaks
 
     def _is_plain_spend(self, body: str, key: str | None, settles: int | None, by: str | None) -> bool:
         """Whether the entry is a plain spend that agrees with its columns; then it is charged."""
-        found = _SPEND(body)
-        if found is None or not self.dataset:
+        if settles is not None or by is None or len(self.books.zero.meters) != 1:
             return False
-        whose, call, units, dataset, named, plan, number = found.groups()
-        column = f"c:{call}" if named == "null" else f"k:{named[1:-1]}"
-        if int(number) != self.length or dataset != self.dataset or whose != by or column != key or settles is not None:
+        found = self.reader.spend(body, self.length, by, key)
+        if found is None:
             return False
-        if len(self.books.zero.meters) != 1:
-            return False
-        if self._add(whose, int(units)):
+        units, cost, plan = found
+        if self.running.add(by, units) is not None:
             raise self.broken("it passes a cap")
-        self.unsettled[self.length] = whose
+        self.unsettled[self.length] = by
         if self.priced is not None:
-            self.priced.setdefault((json.loads(plan), (units, "0")), self.length)
+            self.priced.setdefault((plan, (cost, "0")), self.length)
         return True
 
     def _is_plain_ending(self, body: str, key: str | None, settles: int | None, by: str | None) -> bool:
         """Whether the entry is an ending without a value that agrees with its columns; then it is settled."""
-        found = _SETTLE(body)
-        if found is None:
+        if key is not None or settles is None or self.unsettled.get(settles) != by or by is None:
             return False
-        whose, _, dataset, of, number = found.groups()
-        if int(number) != self.length or dataset != self.dataset or whose != by or key is not None:
-            return False
-        if settles is None or int(of) != settles or self.unsettled.get(settles) != whose:
+        if not self.reader.ending(body, self.length, by, settles):
             return False
         del self.unsettled[settles]
         return True
@@ -174,7 +147,7 @@ class _Chain:
             if whose is None or body["state"] not in _STATES or by not in (None, whose):
                 raise self.broken(f"it settles entry {settles}, which is not an open spend")
         elif kind == "limit":
-            self._flush()
+            self.running.close()
             self.books.caps[body["holder"]] = None if body["cap"] is None else amount_from_json(body["cap"])
             self.books.spent.setdefault(body["holder"], self.books.zero)
         elif kind != "migrate" or "from" not in body:
@@ -189,39 +162,16 @@ class _Chain:
     def _spend(self, body: dict[str, Any]) -> None:
         by, raw = body["by"], body["cost"]
         cost = amount_from_json(raw)
-        if len(cost.meters) == 1 and not body["partition"] and not body["part"] and cost.failure == 0:
-            passes = self._add(by, cost.meters[0])
-        else:
-            self._flush()
-            passes = (
-                min(cost.meters) < 0
-                or cost.failure < 0
-                or self.books.charge(by, cost, body["partition"], body["part"]) is not None
-            )
-        if passes:
+        self.running.close()
+        if (
+            min(cost.meters) < 0
+            or cost.failure < 0
+            or self.books.charge(by, cost, body["partition"], body["part"]) is not None
+        ):
             raise self.broken("it passes a cap")
         self.unsettled[self.length] = by
         if self.priced is not None:
             self.priced.setdefault((body["plan"], tuple(raw)), self.length)
-
-    def _add(self, by: str, units: int) -> bool:
-        """Add a spend on everything to the totals of its holders; whether it passes a cap. What ``Books.charge``
-        does for one meter, in plain integers.
-        """
-        passes = units < 0
-        for holder in (DATASET, by) if by else (DATASET,):
-            total = self.sums.get(holder)
-            if total is None:
-                total = self.books.spent.get(holder, self.books.zero).meters[0]
-            self.sums[holder] = total = total + units
-            cap = self.books.cap(holder)
-            passes = passes or (cap is not None and total > cap.meters[0])
-        return passes
-
-    def _flush(self) -> None:
-        for holder, units in self.sums.items():
-            self.books.spent[holder] = Amount((units,), self.books.spent.get(holder, self.books.zero).failure)
-        self.sums.clear()
 
     @property
     def root(self) -> str:

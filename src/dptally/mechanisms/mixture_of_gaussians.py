@@ -11,7 +11,7 @@ from typing import ClassVar
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
-from dptally.law.adjacency import Direction
+from dptally.law.adjacency import ADD_REMOVE, Adjacency, Direction
 from dptally.laws.gaussian import GaussianLaw
 from dptally.laws.mixture.law import MixtureLaw
 from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
@@ -52,6 +52,7 @@ class MixtureOfGaussians(Mechanism):
     sensitivities: tuple[float, ...]
     probabilities: tuple[float, ...]
     json_name: ClassVar[str] = "mixture_of_gaussians"
+    adjacency: ClassVar[Adjacency] = ADD_REMOVE  # the pair is of one record, user or group more or less
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
