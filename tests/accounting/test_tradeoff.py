@@ -298,4 +298,5 @@ def test_a_profile_that_is_asked_often_answers_as_if_asked_once():
         often, once = profile(epsilon), certified.delta_interval([composition], epsilon)
         assert often.lower <= once.upper
         assert once.lower <= often.upper
-        assert often.upper - often.lower < 2e-6 * often.upper
+        # 1e-6 of delta, or of eps where delta falls fast: up to five times as fast here
+        assert often.upper - often.lower < 5e-6 * often.upper

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
 import subprocess
 import sys
@@ -26,7 +27,8 @@ def test_the_manual_of_the_command_line(command: str, shown: str) -> None:
     """Three dots stand for anything."""
     program = f"'{sys.executable}' -c 'from dptally.cli import main; main()'"
     line = re.sub(r"^dptally", lambda _: program, command)
-    done = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=ROOT, check=False)
+    wide = {**os.environ, "COLUMNS": "200"}
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=ROOT, check=False, env=wide)
     pattern = ".*?".join(re.escape(part) for part in shown.split("..."))
     assert re.fullmatch(pattern, done.stdout + done.stderr, re.S), done.stdout + done.stderr
 

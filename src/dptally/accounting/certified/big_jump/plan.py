@@ -208,7 +208,10 @@ class _Plan:
         widest = self.epsilon - (least if math.isfinite(least) else 0.0)
         drift = self.composition.infimum
         scale = max(self.epsilon, 1e-5 * widest if math.isinf(drift) else 1e-3 * (self.epsilon - drift))
-        least_tilt, most_tilt = 0.05 / widest, max(60.0, -4 * self.log_delta) / min(scale, self.room(self.epsilon))
+        room = self.room(self.epsilon)
+        if room < self.epsilon:  # other laws leave less
+            scale = min(scale, room)
+        least_tilt, most_tilt = 0.05 / widest, max(60.0, -4 * self.log_delta) / scale
         number = math.ceil(6 * math.log(most_tilt / least_tilt))
         if number < 2:
             return  # the losses drift further than any jump reaches

@@ -66,7 +66,7 @@ def cut_off(
 ) -> tuple[float, float]:
     """(U, log B) with |phi| <= B for every u >= U: the first U that was tried with B / U below the tolerance.
 
-    Nothing is looked for beyond ``most``: U is above it then, and B / U above the tolerance.
+    Nothing is looked for beyond ``most``: the first U that was fair is taken then, if there was one, or one above it.
     """
     closer = np.maximum(tuning.closer, 1.0)  # ever further out
     u, last, best, modest = guess * np.asarray(tuning.starts), math.inf, None, None
@@ -86,9 +86,7 @@ def cut_off(
             u, last = np.geomspace(last, u[0], 8)[1:-1], math.inf  # the step was a long one: look in between
             continue
         last, found = float(u[-1]), float(total[-1])
-        if last > most:
-            return last, found
-        if last > tuning.furthest * guess:  # point masses: phi does not decay any further
+        if last > min(most, tuning.furthest * guess):  # point masses: phi does not decay any further
             return (last, found) if modest is None else modest
         # log B falls like u^2 at first, later more slowly: so far it is at least to the goal
         missing = (log_tolerance + math.log(last)) / found if found < 0 else math.inf
