@@ -13,7 +13,7 @@ from dptally.accounting import concentrated, renyi
 from dptally.accounting.concentrated import _search, smallest_rho
 from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition, Law
-from dptally.mechanisms import ApproxDP, Gaussian, Laplace, PureDP
+from dptally.mechanisms import ApproxDP, Gaussian, Laplace, PoissonSampled, PureDP
 
 
 def exact_ratio(parts, order_minus_one):
@@ -183,3 +183,46 @@ def test_the_conversions_invert_each_other_on_the_safe_side():
     assert concentrated.rho(((Composition(())),)) == 0.0
     with pytest.raises(InvalidArgument, match="conversion"):
         concentrated.epsilon_from_rho(0.5, 1e-5, "printed")
+
+
+def _sampled_moment(rate: float, sigma: float, order: int) -> mp.mpf:
+    """K(l) of the sampled Gaussian, REMOVE, at a whole l: the binomial sum of E[(1 - q + q R)^(l+1)]."""
+    q, a = mp.mpf(rate), order + 1
+    terms = (
+        mp.binomial(a, k) * (1 - q) ** (a - k) * q**k * mp.exp(k * (k - 1) / (2 * mp.mpf(sigma) ** 2))
+        for k in range(a + 1)
+    )
+    return mp.log(mp.fsum(terms))
+
+
+@pytest.mark.parametrize(("rate", "sigma"), [(0.01, 1.0), (0.3, 0.6), (1e-4, 3.0), (0.9, 2.0)])
+def test_the_slack_of_sampled_gaussians(rate: float, sigma: float) -> None:
+    law = PoissonSampled(Gaussian(sigma), rate).laws()[0]
+    closed = law.closed_rho()
+    assert closed is not None
+    before = 0.0
+    with mp.workdps(40):
+        for order in (1, 2, 5, 17, 60, 200):
+            slack = law.rho_slack(order)
+            assert before <= slack
+            assert _sampled_moment(rate, sigma, order) <= (order + 1) * (mp.mpf(closed) * order - mp.mpf(slack))
+            before = slack
+        # a slack that is a little larger is refuted at high orders
+        order, more = 2000, 1.02 * law.rho_slack(2000)
+        assert _sampled_moment(rate, sigma, order) > (order + 1) * (mp.mpf(closed) * order - mp.mpf(more))
+
+
+@pytest.mark.parametrize(
+    ("steps", "rate", "sigma", "scale", "count", "at_infinity"),
+    [(1000, 0.01, 1.0, 5.0, 50, True), (3, 0.5, 1.0, 0.2, 4, False), (1, 0.9, 0.7, 0.1, 3, False)],
+)
+def test_rho_of_training_beside_bounded_losses(steps, rate, sigma, scale, count, at_infinity) -> None:
+    plan = steps * PoissonSampled(Gaussian(sigma), rate) + count * Laplace(scale)
+    found = plan.rho()
+    with mp.workdps(40):
+        most = mp.mpf(steps) / (2 * mp.mpf(sigma) ** 2)  # the limit at infinite orders
+        for order in (1, 2, 3, 5, 8, 13, 40, 150, 500):
+            ratio = steps * _sampled_moment(rate, sigma, order) / (order * (order + 1))
+            most = max(most, ratio + exact_ratio([("laplace", 1 / mp.mpf(scale), count)], mp.mpf(order)))
+        assert most <= found
+        assert not at_infinity or found <= most * (1 + mp.mpf("1e-9"))

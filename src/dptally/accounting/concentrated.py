@@ -267,11 +267,13 @@ def _search(composition: Composition) -> float:
     if best == 0:
         return 0.0
     last = bounded / max(best - unbounded, best * _TOLERANCE)  # beyond it the ratio is below best
+    late = _late(composition, bounded, last)
+    last = min(last, late)
     if last > 1:
         further = np.geomspace(1.0, last, 2 + int(12 * math.log10(last)))[1:]
         further, more = _reachable(composition, further)
         points, values = np.concatenate([points, further]), np.concatenate([values, more])
-    beyond = unbounded + bounded / (points[-1] + 1)
+    beyond = unbounded if points[-1] >= late else unbounded + bounded / (points[-1] + 1)
     low, high = np.concatenate([[0.0], points[:-1]]), points
     k_low, k_high = np.concatenate([[0.0], values[:-1]]), values
     settled, spent = max(best, beyond), 0
@@ -290,6 +292,19 @@ def _search(composition: Composition) -> float:
         k_low, k_high = np.concatenate([k_low, k_middle]), np.concatenate([k_middle, k_high])
     settled = max(settled, float(np.max(upper[open_], initial=0.0)))
     return float(settled * (1 + 2 * MOMENT_TRUST))
+
+
+def _late(composition: Composition, bounded: float, last: float) -> float:
+    """An l from which on the ratio is at most that of the unbounded parts at infinity; inf where none up to ``last``.
+
+    With the slack s of the unbounded parts, which grows with l, and K(l) <= l sup L of the others the ratio is at most
+    their closed forms + (sup L - s(l)) / l.
+    """
+    unbounded = [(law, n) for law, n in composition.parts if math.isinf(law.supremum)]
+    for order in np.geomspace(1.0, max(last, 1.0), 64).tolist():
+        if bounded <= down(math.fsum(down(n * law.rho_slack(order)) for law, n in unbounded)):
+            return float(order)
+    return math.inf
 
 
 def _reachable(composition: Composition, at: Floats) -> tuple[Floats, Floats]:

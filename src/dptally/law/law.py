@@ -148,6 +148,13 @@ class Law(ABC):
         """
         return None
 
+    def rho_slack(self, order: float) -> float:
+        """s(l) >= 0, growing with l, rounded down, such that K(l) <= (l + 1) (closed_rho() l - s(l)): how far an
+        unbounded loss stays below its closed form.
+        """
+        del order
+        return 0.0
+
     def orders(self) -> tuple[float, ...]:
         """The t > 0 at which a guarantee states its bound of K(t); none where K is known at every t."""
         return ()

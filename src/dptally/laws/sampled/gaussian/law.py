@@ -31,7 +31,7 @@ from dptally.laws.sampled.gaussian.parameters import Declared, edge
 from dptally.laws.sampled.gaussian.window import SampledGaussianBand
 from dptally.laws.sampled.pair import log_profile_add, log_profile_remove, mixture, remove_inner
 from dptally.numerics.normal import gaussian_epsilon_log, log_gaussian_delta
-from dptally.numerics.rounding import EPS, up
+from dptally.numerics.rounding import EPS, down, up
 from dptally.numerics.special import ndtr
 
 __all__ = ["SampledGaussianLaw"]
@@ -192,6 +192,16 @@ class SampledGaussianLaw(Law):
         E[(1 - q + q R)^a] <= 1 - q + q E[R^a] <= E[R^a]; it is at least q^a E[R^a], which the limit forgives.
         """
         return up(0.5 / self.sigma**2, 4) if self.side is Direction.REMOVE else None
+
+    def rho_slack(self, order: float) -> float:
+        """REMOVE: -log(q + (1 - q) e^{-rho l}). With a = l + 1, Minkowski's inequality in L_a gives
+        e^{K/a} = |1 - q + q R|_a <= 1 - q + q |R|_a = 1 - q + q e^{rho l}, which grows with rho.
+        """
+        rho = self.closed_rho()
+        if rho is None:
+            return 0.0
+        unsampled = up((1 - self.rate) * up(math.exp(-down(rho * order)), 2), 2)
+        return max(0.0, down(-math.log(up(self.rate + unsampled)), 2))
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         def inner(at: Floats) -> tuple[Floats, Floats]:
