@@ -369,7 +369,9 @@ class DiscreteGaussianLaw(Law):
             return ()
         reach = math.floor(self.sigma * math.sqrt(room))
         if reach > _MOST_TERMS:
-            raise Unanswerable(f"the loss has {2 * reach + 1} atoms above {ATOM_FLOOR}; ask tail or log_profile")
+            raise Unanswerable(
+                f"the loss has {2 * reach + 1} atoms above {ATOM_FLOOR}; ask the plan epsilon(delta=...)"
+            )
         k = np.arange(reach, -reach - 1, -1, dtype=np.float64)
         losses = 0.5 * self.shift * (self.shift - 2 * k) / self.sigma**2
         masses = np.exp(-0.5 * (k / self.sigma) ** 2 - self._log_theta())

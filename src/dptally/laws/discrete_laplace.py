@@ -212,7 +212,9 @@ class DiscreteLaplaceLaw(Law):
 
     def atoms(self) -> tuple[tuple[float, float], ...]:
         if self.shift > _MOST_ATOMS:
-            raise Unanswerable(f"the loss has {self.shift + 1} atoms, too many to list; ask tail or log_profile")
+            raise Unanswerable(
+                f"the loss has {self.shift + 1} atoms, too many to list; ask the plan epsilon(delta=...)"
+            )
         r, x = math.exp(-self.step), self.step
         inner = [
             ((self.shift - 2 * k) * x, -math.expm1(-x) / (1 + r) * math.exp(-k * x))

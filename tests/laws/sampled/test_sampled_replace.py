@@ -388,3 +388,17 @@ def test_everything_at_infinity_and_refusals() -> None:
     assert PoissonSampled(Gaussian(1.0), 0.0, REPLACE).laws() == ()
     nested = PoissonSampled(PoissonSampled(Gaussian(1.0), 0.5, REPLACE), 0.5, REPLACE)
     assert nested.laws() == PoissonSampled(Gaussian(1.0), 0.25, REPLACE).laws()
+
+
+def test_losses_far_below_zero_stay_apart_and_in_order() -> None:
+    """At rate one the pair is that of the doubled change, also where e^loss is nothing beside one."""
+    scale = 0.008626288880349893
+    found = PoissonSampled(DiscreteLaplace(scale, 3), 1.0, REPLACE).laws()[0].atoms()
+    plain = DiscreteLaplace(scale, 6).laws()[0].atoms()
+    assert len(found) == len(plain)
+    for (loss, mass), (other, same) in zip(found, plain, strict=True):
+        assert loss == pytest.approx(other, rel=1e-14)
+        assert mass == pytest.approx(same, rel=1e-11)
+    twice = 2 * PoissonSampled(DiscreteLaplace(scale, 3), 1.0, REPLACE)
+    assert twice.directions()[0].infimum == pytest.approx(-12 / scale)
+    assert twice.epsilon_interval(1 - 1e-12).lower > 1363.0

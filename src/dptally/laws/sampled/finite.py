@@ -16,6 +16,7 @@ from dptally.numerics.decimals import KEPT, exact, sixty_digits
 __all__ = ["Replaced", "Sampled", "replaced_law", "sampled_law"]
 
 SAMPLED_THEOREM = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristic function, Thm. 11"
+_HALF = Decimal("0.5")
 _GONE = Decimal("1e-45")  # what is left of a mass after its pieces, relative to it, that counts as nothing
 
 
@@ -117,12 +118,20 @@ def _countermonotone(masses: list[Decimal]) -> list[tuple[int, int, Decimal]]:
 def _merged(rows: list[Outcome]) -> tuple[Outcome, ...]:
     """In increasing order, outcomes of one loss together."""
     out: list[Outcome] = []
-    for row in sorted(rows, key=lambda row: row.excess):
-        if out and row.excess - out[-1].excess <= KEPT * abs(row.excess):
+    last = (False, Decimal(0))
+    for row in sorted(rows, key=_place):
+        place = _place(row)
+        if out and place[0] == last[0] and place[1] - last[1] <= KEPT * abs(place[1]):
             out[-1] = Outcome(out[-1].p + row.p, out[-1].q + row.q, out[-1].excess)
         else:
             out.append(row)
+            last = place
     return tuple(out)
+
+
+def _place(row: Outcome) -> tuple[bool, Decimal]:
+    """Grows with the loss, to all digits: the excess, or the ratio where the excess is next to -1."""
+    return (True, row.excess) if row.excess > -_HALF else (False, row.p / row.q)
 
 
 @lru_cache(maxsize=256)

@@ -24,6 +24,7 @@ from dptally.accounting.certified.contour.aliasing import Aliasing, alias_period
 from dptally.accounting.certified.contour.saddle import Locate, at_delta, at_epsilon, log_size_at, saddle_epsilon
 from dptally.accounting.certified.contour.tables import merged, tabulate, tabulate_at
 from dptally.accounting.certified.tuning import STANDARD, SmoothedTuning, Tuning
+from dptally.errors import Unanswerable
 from dptally.law import Composition, Law
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
 from dptally.numerics import gridding
@@ -97,7 +98,10 @@ def applies(composition: Composition) -> bool:
 def _lies_evenly(law: Law) -> bool:
     from dptally.accounting.certified.lattice.grid import spacing
 
-    atoms = law.atoms()
+    try:
+        atoms = law.atoms()
+    except Unanswerable:  # too many to list: too many for nodes, too
+        return True
     return len(atoms) < 3 or spacing(np.array([loss for loss, _ in atoms])) is not None
 
 
