@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import random
 
+import mpmath as mp
 import pytest
 
+import dptally as dp
 from dptally.accounting.certified import closed
 from dptally.law.adjacency import Direction
 from dptally.laws.gaussian import GaussianLaw
@@ -62,3 +64,14 @@ def test_ends_of_the_search() -> None:
     edge = closed._edge(lambda x: 1.0 - x, 0.0, 3.0)
     assert edge[0] <= 1.0 <= edge[1]
     assert edge[1] - edge[0] < 1e-14
+
+
+@pytest.mark.parametrize(("scale", "rate"), [(0.3558, 0.00405), (0.4806, 0.8026), (0.7614, 0.0699), (0.3, 0.01)])
+@pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-46])
+def test_tiny_deltas_of_sampled_laplace_noise(scale: float, rate: float, delta: float) -> None:
+    """The largest loss has mass: epsilon is log(1 - q + q e^{1/b}) to 40 digits, of which both ends know 13."""
+    found = dp.PoissonSampled(dp.Laplace(scale), rate).epsilon_interval(delta)
+    with mp.workdps(60):
+        truth = mp.log(1 - mp.mpf(rate) + mp.mpf(rate) * mp.exp(1 / mp.mpf(scale)))
+        assert found.lower <= truth <= found.upper
+        assert found.upper - found.lower < 1e-12 * found.upper

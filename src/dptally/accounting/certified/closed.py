@@ -45,12 +45,12 @@ def epsilon(law: Profiled, log_target: tuple[float, float]) -> tuple[float, floa
     lower, upper = law.log_profile(points)
     above = points[lower > log_target[1]]
     fits = np.nonzero(upper <= log_target[0])[0]
-    if not fits.size:
-        return (float(above[-1]) if above.size else 0.0), math.inf
+    start = float(above[-1]) if above.size else None
+    if not fits.size:  # the upper bound of a tiny delta does not vanish, even at the largest loss
+        return _lower_end(law, log_target, start, law.supremum), math.inf
     last = int(fits[0])
     if last == 0:
         return 0.0, 0.0
-    start = float(above[-1]) if above.size else None
     return _ends(law, log_target, (float(points[last - 1]), float(points[last])), (start, None))
 
 
@@ -70,9 +70,14 @@ def _ends(
 ) -> tuple[float, float]:
     """Both ends, the upper one between the points ``high``; the lower one at least ``low[0]``, or 0."""
     upper = _edge(lambda x: law.log_profile(x)[1] - log_target[0], *high)[1]
-    if low[0] is None:
-        return 0.0, upper
-    return _edge(lambda x: law.log_profile(x)[0] - log_target[1], low[0], upper)[0], upper
+    return _lower_end(law, log_target, low[0], upper), upper
+
+
+def _lower_end(law: Profiled, log_target: tuple[float, float], start: float | None, end: float) -> float:
+    """The last point from ``start`` up to ``end`` that is seen to be below the answer; 0 where there is no start."""
+    if start is None or math.isinf(end):
+        return start or 0.0
+    return _edge(lambda x: law.log_profile(x)[0] - log_target[1], start, end)[0]
 
 
 def _around(law: Law, log_target: tuple[float, float]) -> tuple[float, float] | None:
