@@ -277,10 +277,17 @@ def test_a_table_is_asked_by_keyboard_alone(page: Any, said: list[str], desk: st
     assert said == []
 
 
-def test_a_table_answers_without_scripts(browser: Any, desk: str) -> None:
+@pytest.fixture
+def plain(browser: Any) -> Iterator[Any]:
+    """A page that runs no scripts."""
     context = browser.new_context(java_script_enabled=False)
-    plain = context.new_page()
-    plain.set_default_timeout(60_000)
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    yield page
+    context.close()
+
+
+def test_a_table_answers_without_scripts(plain: Any, desk: str) -> None:
     plain.goto(f"{desk}/ledger/table")
     plain.select_option("#what1", "persons")
     plain.select_option("#noise1", "sigma")
@@ -288,15 +295,10 @@ def test_a_table_answers_without_scripts(browser: Any, desk: str) -> None:
     plain.fill("#by", "alice")
     plain.get_by_role("button", name="Price and preview it").click()
     assert "It costs rho" in str(plain.locator("p.good").text_content())
-    context.close()
 
 
-def test_the_explorer_answers_without_scripts(browser: Any, site: str) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    plain = context.new_page()
-    plain.set_default_timeout(60_000)
+def test_the_explorer_answers_without_scripts(plain: Any, site: str) -> None:
     plain.goto(f"{site}/")
     plain.fill("#plan", "20*gaussian(10)")
     plain.get_by_role("button", name="Answer").click()
     assert plain.locator("#epsilon").text_content() == shown_up((20 * dp.Gaussian(10)).epsilon(1e-5), 7)
-    context.close()

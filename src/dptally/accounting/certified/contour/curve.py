@@ -18,7 +18,7 @@ import numpy as np
 from dptally.accounting.certified.bounds import Ends
 from dptally.accounting.certified.contour.aliasing import alias_period, alias_periods
 from dptally.accounting.certified.contour.chernoff import epsilon_bounds
-from dptally.accounting.certified.contour.inversion import Inversion, tilted, transformable
+from dptally.accounting.certified.contour.inversion import Inversion, invertible, tilted
 from dptally.accounting.certified.contour.nodes import Grid, Nodes
 from dptally.accounting.certified.contour.saddle import Saddle, at_delta
 from dptally.accounting.certified.contour.tables import rows_of, scaled
@@ -73,7 +73,7 @@ def for_delta(
 ) -> Inversion | None:
     """The contour of a plan of one law near the eps where delta(eps) is about exp(log_delta), by way of its block."""
     ((law, count),) = composition.parts
-    if not transformable(composition.parts):
+    if not invertible(composition.parts):
         return None
     most_work = tuning.most_work if most_work is None else most_work
     block = _kept(Composition(((law, 1),)), _neighbours(count, tuning.block_ratio), log_delta, tuning, most_work)

@@ -34,7 +34,7 @@ from dptally.numerics.rounding import EPS
 
 Complexes = NDArray[np.complex128]
 
-__all__ = ["Inversion", "at_row", "for_delta", "for_epsilon", "invert", "tilted", "transformable"]
+__all__ = ["Inversion", "at_row", "for_delta", "for_epsilon", "invert", "invertible", "tilted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _located(
     composition: Composition, locate: Locate, epsilon: float | None, tuning: ContourTuning, most_work: int | None
 ) -> Inversion | None:
     parts = composition.parts
-    if not transformable(parts):
+    if not invertible(parts):
         return None
     found = tilted(parts, locate, tuning)
     if found is None:
@@ -198,13 +198,13 @@ def at_row(
 ) -> Inversion | None:
     """The contour through one tilt of a table, for this eps: any tilt is sound."""
     parts = composition.parts
-    if not transformable(parts):
+    if not invertible(parts):
         return None
     saddle = Saddle.of(rows_of(tilts, slice(row, row + 1)), asked=epsilon)
     return invert(parts, saddle, tilts, parts, tuning, tuning.most_work)
 
 
-def transformable(parts: Sequence[tuple[Law, int]]) -> bool:
+def invertible(parts: Sequence[tuple[Law, int]]) -> bool:
     """Whether every law has a characteristic function, and at least one that decays: not point masses only."""
     return all(type(law).has_characteristic for law, _ in parts) and any(
         type(law).log_decay is not Law.log_decay for law, _ in parts

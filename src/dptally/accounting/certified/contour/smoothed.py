@@ -24,7 +24,6 @@ from dptally.accounting.certified.contour.aliasing import Aliasing, alias_period
 from dptally.accounting.certified.contour.saddle import Locate, at_delta, at_epsilon, log_size_at, saddle_epsilon
 from dptally.accounting.certified.contour.tables import merged, tabulate, tabulate_at
 from dptally.accounting.certified.tuning import STANDARD, SmoothedTuning, Tuning
-from dptally.errors import Unanswerable
 from dptally.law import Composition, Law
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
 from dptally.numerics import gridding
@@ -97,11 +96,9 @@ def applies(composition: Composition) -> bool:
 
 def _lies_evenly(law: Law) -> bool:
     from dptally.accounting.certified.lattice.grid import spacing
+    from dptally.accounting.certified.lattice.measure import listed_atoms
 
-    try:
-        atoms = law.atoms()
-    except Unanswerable:  # too many to list: too many for nodes, too
-        return True
+    atoms = listed_atoms(law)  # none where they are too many to list: too many for nodes, too
     return len(atoms) < 3 or spacing(np.array([loss for loss, _ in atoms])) is not None
 
 
