@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -212,11 +213,9 @@ def smallest_rho(composition: Composition) -> float:
     ceiling = up(math.fsum(known))
     if ceiling <= composition.mean * (1 + _TOLERANCE):  # every part attains its supremum as l -> 0
         return ceiling
-    flat = [
-        math.isfinite(value) and _is_flat(law, n, value)
-        for (law, n), value in zip(composition.parts, known, strict=True)
-    ]
-    constant = math.fsum(value for value, is_flat in zip(known, flat, strict=True) if is_flat)
+    parts = list(zip(composition.parts, known, strict=True))
+    flat = [_is_flat(law, n, value) for (law, n), value in parts]
+    constant = math.fsum(itertools.compress(known, flat))
     rest = tuple(part for part, is_flat in zip(composition.parts, flat, strict=True) if not is_flat)
     total = constant + _search(Composition(rest)) if rest else ceiling
     return min(ceiling, up(total, 2) if total > 0 else 0.0)
@@ -232,6 +231,8 @@ def _closed(law: Law, n: int) -> float:
 
 def _is_flat(law: Law, n: int, value: float) -> bool:
     """Whether the ratio looks constant: decides only how tight the bound is, never whether it holds."""
+    if math.isinf(value):
+        return False
     return bool(np.all(_ratio(Composition(((law, n),)), np.array([1e-3, 1.0, 1e3])) >= value * (1 - 1e-13)))
 
 
@@ -254,13 +255,7 @@ def _search(composition: Composition) -> float:
     if math.isinf(bounded):  # the suprema add up beyond the largest double
         return math.inf
     if math.isinf(unbounded):
-        with np.errstate(over="ignore", invalid="ignore"):
-            if np.isinf(np.asarray(composition.log_moment(np.array([1.0, 4.0, 16.0, 64.0])))).any():
-                return math.inf
-        raise Unanswerable(
-            "the loss is unbounded and no bound of its Renyi divergences at large orders is known, so "
-            "the smallest rho cannot be certified; ask epsilon(delta=...) or renyi(order) instead"
-        )
+        return _infinite_or_unknown(composition)
     points = np.geomspace(1e-9, 1.0, 91)
     values = _moment(composition, points)
     best = max(composition.mean, float(np.max(values / points / (points + 1))), unbounded)
@@ -292,6 +287,17 @@ def _search(composition: Composition) -> float:
         k_low, k_high = np.concatenate([k_low, k_middle]), np.concatenate([k_middle, k_high])
     settled = max(settled, float(np.max(upper[open_], initial=0.0)))
     return float(settled * (1 + 2 * MOMENT_TRUST))
+
+
+def _infinite_or_unknown(composition: Composition) -> float:
+    """inf where a moment is infinite; refused where large orders are unknown."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isinf(np.asarray(composition.log_moment(np.array([1.0, 4.0, 16.0, 64.0])))).any():
+            return math.inf
+    raise Unanswerable(
+        "the loss is unbounded and no bound of its Renyi divergences at large orders is known, so "
+        "the smallest rho cannot be certified; ask epsilon(delta=...) or renyi(order) instead"
+    )
 
 
 def _late(composition: Composition, bounded: float, last: float) -> float:

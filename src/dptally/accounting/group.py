@@ -181,39 +181,51 @@ def renyi(order: float, epsilon: float, size: int, constant: str = "sharp") -> G
 
 def renyi_factor(order: float, size: int, constant: str = "sharp") -> tuple[float, float, str]:
     """(order for the group, factor of epsilon rounded up, theorem): see :func:`renyi`."""
-    order, doublings = checks.order("order", order), _doublings(size)
+    order, rule = checks.order("order", order), _CONSTANTS.get(constant) if isinstance(constant, str) else None
+    if rule is None:
+        raise InvalidArgument("constant", 'one of "sharp", "mironov", "equal-order"', constant)
+    doublings = _doublings(size)
     if math.isinf(order):
         return order, float(size), "Mironov 2017, Table I: order inf is pure DP, size * epsilon"
-    if constant == "mironov":
-        if doublings and order < 2.0 ** (doublings + 1):
-            raise InvalidArgument("order", f"at least {2 ** (doublings + 1)} for groups of {size}", order)
-        return order / 2**doublings, float(3**doublings), "Mironov 2017, Prop. 2: factor 3 for each doubling"
+    return rule(order, size, doublings)
+
+
+def _mironov(order: float, size: int, doublings: int) -> tuple[float, float, str]:
+    if doublings and order < 2.0 ** (doublings + 1):
+        raise InvalidArgument("order", f"at least {2 ** (doublings + 1)} for groups of {size}", order)
+    return order / 2**doublings, float(3**doublings), "Mironov 2017, Prop. 2: factor 3 for each doubling"
+
+
+def _sharp(order: float, size: int, doublings: int) -> tuple[float, float, str]:
     factor, current = 1.0, order
     for _ in range(doublings):
-        if constant == "sharp":
-            if not current > 2:
-                raise InvalidArgument("order", f"above {2**doublings} for groups of {size}", order, 'try "equal-order"')
-            factor, current = factor * ((2 * current - 3) / (current - 2)), current / 2
-        elif constant == "equal-order":
-            if not current > 1:
-                raise InvalidArgument("order", "above 1", order)
-            # the order is rounded down: a guarantee at an order holds at every smaller one
-            factor *= (2 * current - 1) / (current - 1)
-            current = down(current * current / (2 * current - 1), 2)
-            if not current > 1:
-                raise InvalidArgument("order", f"large enough for groups of {size}", order)
-        else:
-            raise InvalidArgument("constant", 'one of "sharp", "mironov", "equal-order"', constant)
-    factor = up(factor, 4 * doublings) if doublings else 1.0
-    if constant == "sharp":
-        return (
-            current,
-            factor,
-            "Mironov 2017, proof of Prop. 2 without rounding: (2a-3)/(a-2) for each doubling",
-        )
-    if constant == "equal-order":
-        return current, factor, "Mironov 2017, Cor. 4 (4), corrected: a -> a^2/(2a-1), factor (2a-1)/(a-1)"
-    raise InvalidArgument("constant", 'one of "sharp", "mironov", "equal-order"', constant)
+        if not current > 2:
+            required = f"above {2**doublings} for groups of {size}"
+            raise InvalidArgument("order", required, order, 'try "equal-order"')
+        factor, current = factor * ((2 * current - 3) / (current - 2)), current / 2
+    theorem = "Mironov 2017, proof of Prop. 2 without rounding: (2a-3)/(a-2) for each doubling"
+    return current, _rounded(factor, doublings), theorem
+
+
+def _equal_order(order: float, size: int, doublings: int) -> tuple[float, float, str]:
+    factor, current = 1.0, order
+    for _ in range(doublings):
+        if not current > 1:
+            raise InvalidArgument("order", f"large enough for groups of {size}", order)
+        # the order is rounded down: a guarantee at an order holds at every smaller one
+        factor *= (2 * current - 1) / (current - 1)
+        current = down(current * current / (2 * current - 1), 2)
+    if doublings and not current > 1:
+        raise InvalidArgument("order", f"large enough for groups of {size}", order)
+    theorem = "Mironov 2017, Cor. 4 (4), corrected: a -> a^2/(2a-1), factor (2a-1)/(a-1)"
+    return current, _rounded(factor, doublings), theorem
+
+
+def _rounded(factor: float, doublings: int) -> float:
+    return up(factor, 4 * doublings) if doublings else 1.0
+
+
+_CONSTANTS = {"sharp": _sharp, "mironov": _mironov, "equal-order": _equal_order}
 
 
 def two_records(plan: Asked, order: float) -> GroupGuarantee:

@@ -153,35 +153,38 @@ def delta(
 def _epsilon_one(
     composition: Composition, delta: float, conversion: str, theorem: str, orders: Floats | None
 ) -> Answer:
-    if not composition.parts or delta == 1:
-        return Answer(
-            0.0,
-            "renyi",
-            theorem,
-            None,
-            "nothing leaks" if not composition.parts else "delta = 1 is no promise",
-        )
+    if not composition.parts:
+        return Answer(0.0, "renyi", theorem, None, "nothing leaks")
+    if delta == 1:
+        return Answer(0.0, "renyi", theorem, None, "delta = 1 is no promise")
     remaining = remaining_delta(composition, delta)
     if remaining is None:
         return Answer(math.inf, "renyi", theorem, None, "the loss is infinite with probability above delta")
     best = Answer(math.inf, "renyi", theorem)
     if orders is None or np.isinf(orders).any():
         best = Answer(supremum(composition), "renyi", _PURE, math.inf)
-    if remaining > 0:
-        moment = functools.partial(log_moment_upper, composition)
-        value, order = best_epsilon(moment, remaining, conversion, orders, best.value)
-        if _is_optimal(conversion, composition) and math.isfinite(value):
-            theorem, mass = two_points.THEOREM, infinity_mass(composition)[1]
-            near = _near(composition, order, orders)
-            value, order = sharper_epsilon(moment, remaining, near, (value, order), mass)
-        level = _both_ways(composition, conversion, orders, lambda t, x: response.epsilon(t, x, remaining))
-        if level[0] < value:
-            (value, order), theorem = level, response.THEOREM
-        if value < best.value:
-            best = Answer(value, "renyi", theorem, order)
-        if math.isinf(best.value):
-            raise Unanswerable(_no_finite_order(orders))
-    return best
+    if remaining == 0:
+        return best
+    found = _epsilon_at(composition, remaining, conversion, theorem, orders, best.value)
+    if math.isinf(min(found.value, best.value)):
+        raise Unanswerable(_no_finite_order(orders))
+    return found if found.value < best.value else best
+
+
+def _epsilon_at(
+    composition: Composition, delta: float, conversion: str, theorem: str, orders: Floats | None, ceiling: float
+) -> Answer:
+    """The smallest epsilon over the orders and the conversions that apply; above ``ceiling`` it is not looked for."""
+    moment = functools.partial(log_moment_upper, composition)
+    value, order = best_epsilon(moment, delta, conversion, orders, ceiling)
+    if _is_optimal(conversion, composition) and math.isfinite(value):
+        theorem, mass = two_points.THEOREM, infinity_mass(composition)[1]
+        near = _near(composition, order, orders)
+        value, order = sharper_epsilon(moment, delta, near, (value, order), mass)
+    level = _both_ways(composition, conversion, orders, lambda t, x: response.epsilon(t, x, delta))
+    if level[0] < value:
+        (value, order), theorem = level, response.THEOREM
+    return Answer(value, "renyi", theorem, order)
 
 
 def _delta_one(

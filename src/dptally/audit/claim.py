@@ -30,18 +30,24 @@ def measure_of(claim: object, delta: float | None, quantity: str | None) -> tupl
         raise InvalidArgument("quantity", "'epsilon' or 'mu'", quantity)
     directions = claim.directions()
     mu = max((_mu(d) for d in directions), default=0.0)
-    free = quantity is None and delta is None
-    if quantity == "mu" or (free and not _bounded(directions) and mu < math.inf):
-        if not mu < math.inf:
-            raise InvalidArgument(
-                "claim", "known to be Gaussian DP to be audited for mu", claim, "audit epsilon at a delta"
-            )
+    if quantity == "mu" and not mu < math.inf:
+        raise InvalidArgument(
+            "claim", "known to be Gaussian DP to be audited for mu", claim, "audit epsilon at a delta"
+        )
+    if quantity is None and delta is None and mu < math.inf and not _bounded(directions):
+        quantity = "mu"
+    if quantity == "mu":
         return MuMeasure(), mu
-    if delta is None:
-        at_infinity = max((d.infinity_mass for d in directions), default=0.0)
-        delta = _DELTA if not _bounded(directions) else up(at_infinity) if at_infinity > 0 else 0.0
-    measure = EpsilonMeasure(checks.probability("delta", delta))
+    measure = EpsilonMeasure(_own_delta(directions) if delta is None else checks.probability("delta", delta))
     return measure, _epsilon(claim, directions, measure.delta)
+
+
+def _own_delta(directions: tuple[Composition, ...]) -> float:
+    """The mass at infinity, rounded up, where every finite loss is bounded; else one that few runs can see."""
+    if not _bounded(directions):
+        return _DELTA
+    at_infinity = max((d.infinity_mass for d in directions), default=0.0)
+    return min(1.0, up(at_infinity)) if at_infinity > 0 else 0.0
 
 
 def _bounded(directions: tuple[Composition, ...]) -> bool:

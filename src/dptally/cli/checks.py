@@ -84,17 +84,25 @@ def _shown(verdicts: tuple[Verdict, ...], brief: bool, samplers: bool, output: P
         emit(_several(verdicts)) if as_json else _table(verdicts)
         return
     one = verdicts[0]
-    page = one.page(samplers) if output is not None or not brief else None
-    if page is not None and output is not None:
-        _write(page, output)
+    if output is not None:
+        _write(one.page(samplers), output)
+    if brief:
+        _shown_briefly(one, as_json)
+        return
+    page = one.page(samplers)
     if as_json:
-        emit(one.to_dict() if brief or page is None else page.to_dict())
+        emit(page.to_dict())
         return
     title(one.headline)
-    if brief or page is None:
-        click.echo(f"  {one.reasons[0]}")
-    else:
-        prose(page.to_text().split("\n", 1)[1])
+    prose(page.to_text().split("\n", 1)[1])
+
+
+def _shown_briefly(verdict: Verdict, as_json: bool) -> None:
+    if as_json:
+        emit(verdict.to_dict())
+        return
+    title(verdict.headline)
+    click.echo(f"  {verdict.reasons[0]}")
 
 
 def _several(verdicts: tuple[Verdict, ...]) -> object:

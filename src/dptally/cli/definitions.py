@@ -29,7 +29,7 @@ from dptally.mechanisms import to_json
 from dptally.numerics.shown import shown_down, shown_up
 
 if TYPE_CHECKING:
-    from dptally.gdp import Identification, Rate, Rectified
+    from dptally.gdp import Identification, Measurement, Rate, Rectified
 
 __all__ = ["convert", "gdp"]
 
@@ -123,6 +123,10 @@ def gdp(
             found = toolkit.measure_until(plan.mechanism, delta, tolerance)
         else:
             found = toolkit.measure(plan.mechanism, head=head, tolerance=tolerance)
+    _measured(plan, kind, found, as_json)
+
+
+def _measured(plan: Plan, kind: Identification, found: Measurement, as_json: bool) -> None:
     closed = kind.enough
     if as_json:
         emit(

@@ -103,6 +103,14 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
+def _hint(error: click.NoSuchOption) -> str:
+    if error.option_name[1:2].isdigit():  # "-3*gaussian(1)" is no option, and no plan either
+        return "; a plan cannot begin with a minus sign"
+    if error.possibilities or error.ctx is None:
+        return ""
+    return f"; see {error.ctx.command_path} --help"
+
+
 def run(arguments: list[str] | None = None) -> int:
     """Run the program and give its exit code; every expected error is one line on stderr, and with --json one object
     on stdout too.
@@ -113,11 +121,7 @@ def run(arguments: list[str] | None = None) -> int:
         color = False if os.environ.get("NO_COLOR") else None
         code = cli.main(arguments, prog_name="dptally", standalone_mode=False, color=color)
     except click.NoSuchOption as error:
-        # "-3*gaussian(1)" is no option, and no plan either
-        hint = "; a plan cannot begin with a minus sign" if error.option_name[1:2].isdigit() else ""
-        if not hint and not error.possibilities and error.ctx is not None:
-            hint = f"; see {error.ctx.command_path} --help"
-        return refused(error.format_message().rstrip(".") + hint, error.exit_code, as_json)
+        return refused(error.format_message().rstrip(".") + _hint(error), error.exit_code, as_json)
     except click.ClickException as error:
         return refused(error.format_message(), error.exit_code, as_json)
     except click.Abort:

@@ -171,13 +171,14 @@ def _keys(session: Session, options: dict[str, Any]) -> Any:
         )
     schema = session.table.schema
     columns = [schema.get("--by", name) for name in options["groups"]]
+    by_name = {column.name: column for column in columns}
     listed: dict[str, list[Any]] = {}
     for text in options["keys"]:
         name, found, rest = text.partition("=")
-        named = found and any(column.name == name for column in columns)
-        column = schema.get("--keys", name) if named else columns[0]
+        named = bool(found) and name in by_name
+        column = by_name[name] if named else columns[0]
         listed[column.name] = [_key(column, value) for value in _values(rest if named else text)]
-    return listed or None
+    return listed
 
 
 def _values(text: str) -> list[str]:

@@ -112,14 +112,8 @@ def _value(value: object, where: str) -> Value:
     declared = registry.find_json(name) if isinstance(name, str) else None
     if declared is None:
         raise InvalidArgument(f"{where}.name", f"one of {registry.json_names()}", name)
-    known = inspect.signature(declared.target).parameters
     given = {key: entry for key, entry in value.items() if key != "name"}
-    for key in given:
-        if key not in known:
-            raise InvalidArgument(f"{where}.{key}", f"one of the fields {sorted(known)} of {name}", key)
-    for key, parameter in known.items():
-        if parameter.default is inspect.Parameter.empty and key not in given:
-            raise InvalidArgument(f"{where}.{key}", f"given ({name} needs it)", sorted(given))
+    _check_fields(declared, given, where)
     decoded = {key: _decoded(entry, f"{where}.{key}", declared.takes_words(key)) for key, entry in given.items()}
     try:
         built = declared.target(**decoded)
@@ -128,6 +122,17 @@ def _value(value: object, where: str) -> Value:
     if not isinstance(built, Value):
         raise InvalidType(where, "an object that describes a mechanism", built)
     return built
+
+
+def _check_fields(declared: registry.Declaration, given: dict[str, object], where: str) -> None:
+    """That no field is unknown and none is missing."""
+    known = inspect.signature(declared.target).parameters
+    for key in given:
+        if key not in known:
+            raise InvalidArgument(f"{where}.{key}", f"one of the fields {sorted(known)} of {declared.json}", key)
+    for key, parameter in known.items():
+        if parameter.default is inspect.Parameter.empty and key not in given:
+            raise InvalidArgument(f"{where}.{key}", f"given ({declared.json} needs it)", sorted(given))
 
 
 def _decoded(value: object, where: str, words: bool = False) -> object:

@@ -328,11 +328,15 @@ def _check_names(entry: Declaration) -> None:
     if other is not None and not _same(other.target, entry.target):
         raise InvalidArgument("json", f"a name that {other.name} does not have", entry.json)
     for word in entry.written:
-        if not isinstance(word, str) or not _NAME.fullmatch(word) or word in _RESERVED:
-            raise InvalidArgument("plan, aliases", "names of small letters, digits and _ that plans do not use", word)
-        known = _known_plan(word)
-        if known is not None and not _same(known.target, entry.target):
-            raise InvalidArgument("plan, aliases", f"names that {known.name} does not have", word)
+        _check_word(word, entry)
+
+
+def _check_word(word: object, entry: Declaration) -> None:
+    if not isinstance(word, str) or not _NAME.fullmatch(word) or word in _RESERVED:
+        raise InvalidArgument("plan, aliases", "names of small letters, digits and _ that plans do not use", word)
+    known = _known_plan(word)
+    if known is not None and not _same(known.target, entry.target):
+        raise InvalidArgument("plan, aliases", f"names that {known.name} does not have", word)
 
 
 def _same(one: object, other: object) -> bool:

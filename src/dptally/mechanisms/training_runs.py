@@ -94,10 +94,8 @@ def training(
     batch size.
 
     noise_multiplier: the noise's standard deviation per unit of the clipping norm. Length: steps or epochs; epochs of
-    fresh
-    batches need dataset_size and batch_size (ceil(epochs dataset_size / batch_size) steps). per_user: how many
-    records a
-    person has at most, all of them protected together (Poisson batches, ADD_REMOVE).
+    fresh batches need dataset_size and batch_size (ceil(epochs dataset_size / batch_size) steps). per_user: how many
+    records a person has at most, all of them protected together (Poisson batches, ADD_REMOVE).
 
     >>> training(noise_multiplier=1.0, dataset_size=60_000, batch_size=256, epochs=10).epsilon(1e-5) < 1.2
     True
@@ -112,23 +110,21 @@ def training(
         raise InvalidArgument("steps, epochs", "exactly one of the two", (steps, epochs))
     if sampler is None:
         sampler = Poisson(_rate(batch_size, dataset_size))
-    if sampler.unit == "steps" and epochs is not None:
-        plan: Mechanism = Sampled(
-            noise, sampler, _steps(epochs, _share(sampler, batch_size, dataset_size)), None, adjacency
-        )
-    elif epochs is not None:
-        plan = Sampled(noise, sampler, None, _whole(epochs), adjacency)
-    else:
+    if epochs is None:
         plan = Sampled(noise, sampler, checks.count("steps", steps), None, adjacency)
-    if users == 1:
-        return plan
-    if not isinstance(sampler, Poisson) or adjacency is not ADD_REMOVE:
+    elif sampler.unit == "steps":
+        plan = Sampled(noise, sampler, _steps(epochs, _share(sampler, batch_size, dataset_size)), None, adjacency)
+    else:
+        plan = Sampled(noise, sampler, None, _whole(epochs), adjacency)
+    return plan if users == 1 else _grouped(plan, users)
+
+
+def _grouped(plan: Sampled, users: int) -> Mechanism:
+    if not isinstance(plan.sampler, Poisson) or plan.adjacency is not ADD_REMOVE:
         raise Unanswerable(
             f"several records of one person are answered for Poisson batches under ADD_REMOVE, not for "
-            f"{sampler!r} under "
-            f"{adjacency!r}: no theorem covers that"
+            f"{plan.sampler!r} under {plan.adjacency!r}: no theorem covers that"
         )
-    assert isinstance(plan, Sampled)
     return plan.grouped(users)
 
 

@@ -89,21 +89,17 @@ class Guard:
         await self._inner(scope, _bounded(receive, self._settings.largest), _headed(send))
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        headers: dict[str, list[str]] = {}
-        for key, value in scope["headers"]:
-            headers.setdefault(key.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        headers = _headers(scope)
         host = headers.get("host", [])
         if len(host) != 1 or not self._known(host[0]):
             return 421, "this server does not answer to that name; see dptally serve --name"
-        for origin in headers.get("origin", []):
-            if origin not in (f"http://{host[0]}", f"https://{host[0]}"):
-                return 403, "the request comes from another site"
-        if _foreign(headers):
+        ours = {f"http://{host[0]}", f"https://{host[0]}"}
+        if not ours.issuperset(headers.get("origin", [])) or _foreign(headers):
             return 403, "the request comes from another site"
         length = headers.get("content-length", ["0"])[0]
         if not length.isdigit() or int(length) > self._settings.largest:
             return 413, f"at most {self._settings.largest} bytes are read"
-        if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > _LONGEST_URL:
+        if _length(scope) > _LONGEST_URL:
             return 414, f"an address has at most {_LONGEST_URL} bytes"
         client = scope.get("client")
         if not self._buckets.take(client[0] if client else ""):
@@ -113,6 +109,19 @@ class Guard:
     def _known(self, host: str) -> bool:
         found = _HOST.fullmatch(host)
         return found is not None and found["name"].strip("[]").lower() in self._settings.names
+
+
+def _headers(scope: Scope) -> dict[str, list[str]]:
+    """The values of each header, by its name in small letters."""
+    headers: dict[str, list[str]] = {}
+    for key, value in scope["headers"]:
+        headers.setdefault(key.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return headers
+
+
+def _length(scope: Scope) -> int:
+    """How many bytes the address has."""
+    return len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
 
 
 def _foreign(headers: dict[str, list[str]]) -> bool:
