@@ -120,8 +120,9 @@ def _headers(scope: Scope) -> dict[str, list[str]]:
 
 
 def _length(scope: Scope) -> int:
-    """How many bytes the address has."""
-    return len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
+    """How many bytes the address has; some servers repeat the query in the path."""
+    path, _, _ = (scope.get("raw_path") or b"").partition(b"?")
+    return len(path) + len(scope.get("query_string") or b"")
 
 
 def _foreign(headers: dict[str, list[str]]) -> bool:

@@ -88,5 +88,9 @@
     changed();
   });
   field("all").hidden = Boolean(later.more);
-  if (later.more && later.more.querySelector(".waiting")) rest();
+  if (later.more && later.more.querySelector(".waiting")) {
+    // the button that the texts name is for pages without scripts: here the answers come by themselves
+    for (const text of document.querySelectorAll(".waiting")) text.textContent = "Being computed …";
+    rest();
+  }
 })();
