@@ -20,7 +20,7 @@ from dptally.accounting.answer import Answer
 from dptally.accounting.moments import Asked
 from dptally.checks import Floats
 from dptally.errors import CannotCalibrate, InvalidArgument, Unanswerable
-from dptally.numerics.rounding import EPS, down, up
+from dptally.numerics.rounding import EPS, FUNCTION_ULPS, down, up
 from dptally.numerics.search import first_true
 
 __all__ = [
@@ -57,7 +57,7 @@ def divergence(plan: Asked, orders: Floats) -> Floats:
     """
     orders = np.asarray(orders, dtype=np.float64)
     with np.errstate(over="ignore"):
-        found = np.exp(log_divergence(plan, orders)) * (1 + 4 * EPS)
+        found = np.exp(log_divergence(plan, orders)) * (1 + (FUNCTION_ULPS + 2) * EPS)
     # at order one no logarithm is taken and undone: it would lose as many ulps as it is long
     return np.asarray(np.where(orders == 1, renyi.divergence(plan, np.asarray(1.0)), found), dtype=np.float64)
 
@@ -76,7 +76,7 @@ def log_divergence(plan: Asked, orders: Floats) -> Floats:
         finite = np.where(np.isfinite(body), np.abs(body), 0.0)
         above = above + 8 * EPS * (1 + finite + np.abs(parts[0]) + np.where(t > 0, np.abs(parts[1]), 0.0))
         plain = np.log(rates)
-        plain = plain + 2 * EPS * (1 + np.where(np.isfinite(plain), np.abs(plain), 0.0))
+        plain = plain + FUNCTION_ULPS * EPS * (1 + np.where(np.isfinite(plain), np.abs(plain), 0.0))
         return np.where(t > 0, above, plain)
 
 

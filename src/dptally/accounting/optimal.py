@@ -24,7 +24,7 @@ from dptally.accounting.approximate import guarantees
 from dptally.accounting.moments import Asked, checked
 from dptally.checks import Floats
 from dptally.errors import Unanswerable
-from dptally.numerics.rounding import EPS, down, up
+from dptally.numerics.rounding import EPS, FUNCTION_ULPS, down, up
 
 __all__ = ["composed_delta", "composed_epsilon", "delta", "epsilon", "log_composed_delta"]
 
@@ -269,8 +269,8 @@ class _Binomial:
         peak = float(np.max(log_p))
         weight = np.exp(log_p - peak)
         error = error + EPS * np.abs(log_p - peak)
-        # the sum of n positive terms: pairwise summation, at most log2(n) + 8 ulps; each exp 2 ulps
-        rounding = EPS * (math.log2(j.size + 1) + 16)
+        # the sum of n positive terms: pairwise summation, at most log2(n) + 8 ulps; three functions
+        rounding = EPS * (math.log2(j.size + 1) + 12 + 3 * FUNCTION_ULPS)
         gain_up = -np.expm1(-np.maximum(gap + slack, 0.0))
         gain_low = -np.expm1(-np.maximum(gap - slack, 0.0))
         upper = float(np.sum(weight * gain_up * np.exp(error))) * (1 + rounding)

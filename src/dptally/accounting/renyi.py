@@ -31,7 +31,7 @@ from dptally.errors import InvalidArgument, Unanswerable
 from dptally.law import Composition
 from dptally.laws.response import loss_with
 from dptally.numerics.exact import between
-from dptally.numerics.rounding import EPS, up
+from dptally.numerics.rounding import EPS, FUNCTION_ULPS, up
 from dptally.numerics.search import minimise
 
 __all__ = [
@@ -247,7 +247,7 @@ def best_epsilon(
     def bound(t: Floats) -> Floats:
         k, c = log_moment(t), _log_c(t, conversion)
         with np.errstate(invalid="ignore", over="ignore"):
-            slack = 4 * EPS * (np.abs(k) + log_inverse + np.abs(c))
+            slack = (FUNCTION_ULPS + 2) * EPS * (np.abs(k) + log_inverse + np.abs(c))
             return np.asarray(up((k + log_inverse + c + slack) / t, 2), dtype=np.float64)
 
     def enough(t: float) -> bool:
@@ -272,7 +272,7 @@ def best_delta(
         k, c = log_moment(t), _log_c(t, conversion)
         with np.errstate(invalid="ignore", over="ignore"):
             gain = np.minimum(t * epsilon, 1e300)  # a smaller gain is valid too: no difference of infinities
-            slack = 4 * EPS * (np.abs(k) + gain + np.abs(c))
+            slack = (FUNCTION_ULPS + 2) * EPS * (np.abs(k) + gain + np.abs(c))
             return np.asarray(up(k - gain + c + slack, 2), dtype=np.float64)
 
     t, value = _best(bound, orders, lambda t: bool(bound(np.array([t]))[0] < -760))  # exp underflows

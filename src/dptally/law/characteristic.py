@@ -17,7 +17,7 @@ import numpy as np
 from dptally.numerics import gridding
 from dptally.numerics.arrays import Complexes as Complexes
 from dptally.numerics.arrays import Floats as Floats
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, FUNCTION_ULPS
 
 __all__ = [
     "Band",
@@ -29,6 +29,7 @@ __all__ = [
     "Transformable",
 ]
 
+_TURN_ULPS = 8 * FUNCTION_ULPS + 8
 _LONG, _LUMP = 256, 64  # nodes beyond which sums are taken in lumps, and the length of these
 
 
@@ -131,8 +132,9 @@ class GaussianCharacteristic(Characteristic):
         exponent = -0.5 * self.variance * u * u
         # |e^{x(1+r)} - e^x| <= r |x| e^x (1 + r|x|); the centre's error, 4 ulps of the centre in all, is charged
         # by the caller
-        error = np.exp(exponent) * (self.relative + 6 * EPS) * (-exponent) * 1.01 + 2 * EPS * -np.expm1(exponent)
-        return np.expm1(exponent).astype(np.complex128), error
+        value = np.expm1(exponent)
+        error = np.exp(exponent) * (self.relative + 6 * EPS) * (-exponent) * 1.01 - FUNCTION_ULPS * EPS * value
+        return value.astype(np.complex128), error
 
     def in_rows(self, step: float, first: Floats, column: Floats) -> Complexes:
         u = step * (first[:, None] + column)
@@ -195,10 +197,11 @@ class NodeCharacteristic(Characteristic):
         |e^{iux} - 1| <= u |x|, so a relative weight error d_j costs u d_j w_j |x_j|, and its mean once more because the
         weights are normalised; a loss error costs u w_j e_j. A complex sum in which no product passes more than
         ``depth`` additions errs by at most sqrt(2) depth EPS times the sum of their sizes: together <= 4 u w_j |x_j|,
-        of which 3 are such products.
+        of which 3 are such products. The sines and cosines of e^{ia} - 1 make it err by 2 F + 3 ulps of |a|, F those of
+        one function; in e^{i(a+b)} - 1 they count three times, and 6 are for the product: 6 F + 15 < 8 F + 8.
         """
         size = self.weights * np.abs(self.losses)
-        relative = self.weight_error + float(np.dot(self.weights, self.weight_error)) + (5 * depth + 24) * EPS
+        relative = self.weight_error + float(np.dot(self.weights, self.weight_error)) + (5 * depth + _TURN_ULPS) * EPS
         return float(1.01 * (np.dot(size, relative) + np.dot(self.weights, self.loss_error)))
 
     def on_grid(self, step: float, number: int) -> tuple[Complexes, Floats]:

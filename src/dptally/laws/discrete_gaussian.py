@@ -20,7 +20,7 @@ from dptally.numerics.doubled import two_product, two_sum
 from dptally.numerics.exact import between
 from dptally.numerics.logspace import log1p, widened
 from dptally.numerics.normal import log_gaussian_delta, mirrored
-from dptally.numerics.rounding import EPS, SMALLEST
+from dptally.numerics.rounding import EPS, FUNCTION_ULPS, SMALLEST
 from dptally.numerics.special import ndtr
 
 __all__ = ["ATOM_FLOOR", "DiscreteGaussianLaw"]
@@ -261,7 +261,7 @@ class DiscreteGaussianLaw(Law):
             slack = EPS * (4 * (weight * risen + left * weight_of_falls) / total + blur)
         log_total = np.log(total)
         value = log_total + (peak - self._log_theta())
-        slack += EPS * (16 + 2 * np.abs(log_total) + np.abs(value) + np.abs(peak))
+        slack += EPS * (16 + FUNCTION_ULPS * np.abs(log_total) + np.abs(value) + np.abs(peak))
         return value - slack, value + slack + (omitted + above[row]) / total
 
     def _sums(self, start: Floats) -> Floats:

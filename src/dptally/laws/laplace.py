@@ -18,7 +18,7 @@ from dptally.law.characteristic import Characteristic, Complexes, MomentTable
 from dptally.law.law import Numbers
 from dptally.laws.quadrature.tilted import exponential_rule, tilted_nodes
 from dptally.numerics.exact import between
-from dptally.numerics.logspace import exp_divided_difference, expm1_ratio, log1mexp, log1p, widened
+from dptally.numerics.logspace import LOG1MEXP_ULPS, exp_divided_difference, expm1_ratio, log1mexp, log1p, widened
 from dptally.numerics.normal import gaussian_mu_at_zero
 from dptally.numerics.rounding import EPS
 
@@ -181,10 +181,10 @@ class LaplaceLaw(Law):
 
     def log_profile(self, epsilon: Floats) -> tuple[Floats, Floats]:
         """log(1 - exp((eps - r)/2)) for |eps| < r, log(1 - exp(eps)) below, -inf above: increasing in r, so
-        the lower bound takes the lower r. The argument of each exponential is correctly rounded, 6 ulps
-        cover the rest.
+        the lower bound takes the lower r. The argument of each exponential is rounded outwards.
         """
-        return widened(self._log_profile(epsilon, self.reach_lower, -1), self._log_profile(epsilon, self.reach, 1), 6)
+        lower, upper = self._log_profile(epsilon, self.reach_lower, -1), self._log_profile(epsilon, self.reach, 1)
+        return widened(lower, upper, LOG1MEXP_ULPS)
 
     def _log_profile(self, epsilon: Floats, reach: float, sign: int) -> Floats:
         half = np.nextafter(0.5 * (epsilon - reach), -math.inf * sign)  # half an ulp of the difference, outwards

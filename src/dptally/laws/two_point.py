@@ -22,9 +22,9 @@ from dptally.law.listed import ListedAtoms
 from dptally.laws.pairs import Guarantee, Pair
 from dptally.laws.quadrature.tilted import tilted_nodes
 from dptally.numerics.decimals import around, sixty_digits
-from dptally.numerics.logspace import log1mexp, log1p, widened
+from dptally.numerics.logspace import LOG1MEXP_ULPS, log1mexp, log1p, widened
 from dptally.numerics.normal import gaussian_mu_of_pure
-from dptally.numerics.rounding import EPS, up
+from dptally.numerics.rounding import EPS, FUNCTION_ULPS, up
 
 __all__ = ["TwoPointLaw", "two_point_law"]
 
@@ -157,9 +157,11 @@ class TwoPointLaw(Law):
         """w (1 - e^{eps - l}) for 0 <= eps < l, plus zero (1 - e^eps) for -l < eps < 0; (1 - infinity)(1 -
         e^eps) below.
 
-        Sums of positive terms, increasing in l; 12 ulps cover the masses, the exponentials and the logarithm.
+        Sums of positive terms, increasing in l; the masses carry 4 ulps, exponentials and logarithm
+        those of a function.
         """
-        return widened(self._log_profile(epsilon, self.loss_lower, -1), self._log_profile(epsilon, self.loss, 1), 12)
+        lower, upper = self._log_profile(epsilon, self.loss_lower, -1), self._log_profile(epsilon, self.loss, 1)
+        return widened(lower, upper, 4 + LOG1MEXP_ULPS)
 
     def _log_profile(self, epsilon: Floats, loss: float, sign: int) -> Floats:
         negative = np.minimum(epsilon, 0.0)
@@ -170,7 +172,7 @@ class TwoPointLaw(Law):
         below = log1mexp(negative) + (math.log1p(-self.infinity_mass) if self.infinity_mass < 1 else -math.inf)
         # near 1 the logarithm is small and its argument's rounding is not: the widening is relative, so add
         # it here
-        inner = inner + sign * 8 * EPS
+        inner = inner + sign * (6 + FUNCTION_ULPS) * EPS
         return np.where(epsilon >= loss, -np.inf, np.where(epsilon <= -loss, below, np.minimum(inner, 0.0)))
 
     def tail(self, loss: Floats) -> Floats:

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 
 from dptally.numerics.arrays import Numbers
 from dptally.numerics.complexes import log1p_complex
-from dptally.numerics.rounding import Floats, down, up
+from dptally.numerics.rounding import FUNCTION_ULPS, Floats, down, up
 
 __all__ = [
+    "LOG1MEXP_ULPS",
     "exp_divided_difference",
     "expm1_ratio",
     "log1mexp",
@@ -27,9 +28,13 @@ __all__ = [
     "widened",
 ]
 
+LOG1MEXP_ULPS = 3 * FUNCTION_ULPS
+
 
 def log1mexp(x: ArrayLike) -> Floats:
-    """log(1 - e^x) for x <= 0, to a few ulps: log(-expm1(x)) near 0, log1p(-e^x) far from it; -inf at 0.
+    """log(1 - e^x) for x <= 0, within LOG1MEXP_ULPS: log(-expm1(x)) near 0, log1p(-e^x) far from it; -inf at 0.
+
+    The logarithm errs by F ulps, and its argument by F, which count 1/log 2 times at x = -log 2 and less elsewhere.
 
     >>> float(log1mexp(-1e-20)), float(log1mexp(-50.0))
     (-46.051701859880914, -1.9287498479639178e-22)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dptally.numerics.doubled import two_product, two_sum
-from dptally.numerics.rounding import EPS, Floats, down, up
+from dptally.numerics.rounding import EPS, FUNCTION_ULPS, Floats, down, up
 from dptally.numerics.special import erfcx, erfinv, ndtri_exp
 
 __all__ = [
@@ -82,10 +82,10 @@ def log_normal_tail(x: ArrayLike) -> tuple[Floats, Floats]:
     with np.errstate(under="ignore"):
         log_body = np.log(mills(size)) - _LOG_ROOT_TWO_PI - 0.5 * low
         logged = -0.5 * high + log_body
-        error = EPS * (np.abs(logged) + np.abs(log_body) + _MILLS_ULPS + 4)
+        error = EPS * (np.abs(logged) + (FUNCTION_ULPS + 1) * (np.abs(log_body) + 1) + _MILLS_ULPS + 4)
         far = np.exp(logged)
         near = np.log1p(-np.minimum(far, 0.5))
-        near_error = 2.2 * far * (error + 4 * EPS)
+        near_error = 2.2 * far * (error + 2 * FUNCTION_ULPS * EPS)  # of exp, and of log1p, which is below 1.4 far
     negative = x < 0
     value, error = np.where(negative, near, logged), np.where(negative, near_error, error)
     lower, upper = down(value - error), np.minimum(up(value + error), 0.0)
@@ -140,17 +140,18 @@ def _log_delta_bounds(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
 def mirrored(epsilon: Floats, log_delta: Floats, upwards: bool) -> Floats:
     """log(1 - e^eps + e^eps delta) for eps < 0 from log delta(-eps), rounded up or down.
 
-    Near 1 it is log1p(-e^eps (1 - delta)); otherwise a sum of two positive terms. Each is within 8 ulps of
-    its argument, plus |log delta| ulps on a term that is delta times the other: |l| e^l <= 0.37.
+    Near 1 it is log1p(-e^eps (1 - delta)); otherwise a sum of two positive terms. Each is within 10 ulps of
+    its argument, two functions and three roundings, plus |log delta| ulps on a term that is delta times the
+    other: |l| e^l <= 0.37.
     """
     negative = np.minimum(epsilon, 0.0)
     with np.errstate(under="ignore", divide="ignore"):
         gap = np.exp(negative) * -np.expm1(log_delta)
-        gap = np.maximum(down(gap, 8), 0.0) if upwards else up(gap, 8)
+        gap = np.maximum(down(gap, 10), 0.0) if upwards else up(gap, 10)
         total = -np.expm1(negative) + np.exp(negative + log_delta)
-        total = np.minimum(up(total, 8), 1.0) if upwards else down(total, 8)
+        total = np.minimum(up(total, 10), 1.0) if upwards else down(total, 10)
         value = np.where(gap < 0.5, np.log1p(-np.minimum(gap, 0.5)), np.log(np.maximum(total, 0.0)))
-    return np.minimum(up(value, 4), 0.0) if upwards else down(value, 4)
+    return np.minimum(up(value, FUNCTION_ULPS), 0.0) if upwards else down(value, FUNCTION_ULPS)
 
 
 def _log_delta_positive(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
@@ -177,7 +178,7 @@ def _log_delta_positive(mu: Floats, epsilon: Floats) -> tuple[Floats, Floats]:
         # the last sum; log and the constant; D; what is left of c below double-double, times d log delta /
         # dx <= y + 1
         logs = np.abs(log_slope) + np.abs(log_mu) + 2
-        error[rest] = EPS * (np.abs(value) + 2 * logs + relative + EPS * (c[rest] + h[rest] + 1) ** 2)
+        error[rest] = EPS * (np.abs(value) + (FUNCTION_ULPS + 1) * logs + relative + EPS * (c[rest] + h[rest] + 1) ** 2)
     return out, error
 
 
@@ -185,9 +186,9 @@ def _near_one(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """x < 0 <= y, mu >= 0.5: log1p(-s), s = Phi(x) + phi(x) m(y) = phi(x) (m(-x) + m(y)), at most 0.86."""
     with np.errstate(under="ignore"):
         s = np.exp(-0.5 * x * x - _LOG_ROOT_TWO_PI) * (mills(-x) + mills(y))
-    relative = EPS * (2 * np.minimum(x * x, 1500.0) + _MILLS_ULPS + 6)
+    relative = EPS * (2 * np.minimum(x * x, 1500.0) + _MILLS_ULPS + FUNCTION_ULPS + 4)
     value = np.log1p(-s)
-    return value, relative * s / (1 - s) * 1.01 + 2 * EPS * np.abs(value)
+    return value, relative * s / (1 - s) * 1.01 + FUNCTION_ULPS * EPS * np.abs(value)
 
 
 def _mills_slope(c: Floats, h: Floats, x: Floats, direct: NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -300,9 +301,8 @@ def gaussian_mu_at_zero(log_rest: ArrayLike, ulps: float = 4.0) -> tuple[Floats,
     log_rest = np.asarray(log_rest, dtype=np.float64)
     high, low = np.minimum(up(log_rest, ulps), 0.0), down(log_rest, ulps)
     if np.all(log_rest > -1.0):
-        return gaussian_mu(0.0, np.maximum(down(-np.expm1(high), 4), 0.0))[0], gaussian_mu(0.0, up(-np.expm1(low), 4))[
-            1
-        ]
+        least, most = down(-np.expm1(high), FUNCTION_ULPS), up(-np.expm1(low), FUNCTION_ULPS)
+        return gaussian_mu(0.0, np.maximum(least, 0.0))[0], gaussian_mu(0.0, most)[1]
     if np.all(log_rest <= -1.0):
         lower, upper = (
             normal_tail_quantile(up(high - math.log(2), 2))[0],
@@ -368,7 +368,8 @@ def _log_bounds(delta: ArrayLike) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore"):
         logged = np.log(delta)
     whole = (delta == 0) | (delta == 1)
-    return np.where(whole, logged, down(logged, 2)), np.where(whole, logged, np.minimum(up(logged, 2), 0.0))
+    lower, upper = down(logged, FUNCTION_ULPS), np.minimum(up(logged, FUNCTION_ULPS), 0.0)
+    return np.where(whole, logged, lower), np.where(whole, logged, upper)
 
 
 def _epsilon(mu: ArrayLike, target_lower: Floats, target_upper: Floats, mu_ulps: float) -> tuple[Floats, Floats]:

@@ -1,7 +1,7 @@
 """Directed rounding: the direction is in the name.
 
 +, -, *, / and sqrt are correctly rounded, so one step of nextafter is a proof. exp, log, erfc and their kin
-are not: numpy and the C library stay within a few units in the last place, and every caller states the
+are not: numpy promises FUNCTION_ULPS for its own, the C library stays within one, and every caller states the
 number of ulps it allows.
 """
 
@@ -16,6 +16,7 @@ from dptally.numerics.arrays import Floats as Floats
 
 EPS = float(np.finfo(np.float64).eps)  # 2^-52: one ulp of 1.0, twice the unit round-off
 TINY = float(np.finfo(np.float64).tiny)  # smallest normal number
+FUNCTION_ULPS = 4.0  # what numpy promises of exp, log, expm1, log1p, sin and cos; tested by assumptions.py
 SMALLEST = 5e-324  # smallest subnormal: the absolute error that underflow can add
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, FUNCTION_ULPS
 
 Floats = NDArray[np.float64]
 
@@ -86,8 +86,8 @@ class MixtureRatio:
         """Bounds of the rounding error of log A.
 
         l_j = m_j t - m_j^2 / 2 errs by (2 + shift) (|m_j t| + m_j^2) ulps, which moves log A by the posterior mean of
-        that; a weight by its own ulps, which counts by |expm1(l_j)| because the weights add up to one; expm1 by two
-        ulps, the sum of J terms by J.
+        that; a weight by its own ulps, which counts by |expm1(l_j)| because the weights add up to one; expm1 by its
+        ulps and the logarithm by as many, the sum of J terms by J.
         """
         m, w = self.columns()
         ulps = 8.0 + SHIFT_ULPS + len(m)
@@ -99,7 +99,7 @@ class MixtureRatio:
         size = np.abs(np.expm1(np.where(close[:, None], terms, 0.0))) @ w * np.exp(-np.where(close, loss, 0.0))
         relative = np.where(close, np.maximum(size, np.where(loss > -0.69, 0.0, 1.0)), 1.0)
         leading = np.where(close & (loss > -0.69), 0.0, np.abs(top))
-        return np.asarray(EPS * (2 * np.abs(loss) + ulps * relative + moved + 2 * leading))
+        return np.asarray(EPS * (FUNCTION_ULPS * np.abs(loss) + ulps * relative + moved + 2 * leading))
 
     def largest_variance(self, left: Posterior, right: Posterior, width: Floats) -> Floats:
         """sup of V on cells: (M - S)(S - m) at the ends that make it largest [Bhatia, Davis 2000], and by |V'| <= D

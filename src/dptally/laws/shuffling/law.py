@@ -20,6 +20,7 @@ from dptally.laws.shuffling.blanket import Blanket
 from dptally.laws.shuffling.sums import LogBounds
 from dptally.laws.tuning.attained import attained_law
 from dptally.laws.tuning.runs import NegativeBinomialRuns
+from dptally.numerics.logspace import LOG1MEXP_ULPS, log1mexp
 from dptally.numerics.rounding import EPS, down, up
 
 __all__ = ["SHUFFLING_THEOREM", "ShuffledLaw", "attained_by", "counted_law", "shuffled_law"]
@@ -61,8 +62,7 @@ class ShuffledLaw(Law):
         flat = np.atleast_1d(np.asarray(epsilon, dtype=np.float64)).ravel()
         if flat.size > _MANY_QUESTIONS:
             return self.table.log_profile(epsilon)
-        with np.errstate(divide="ignore"):
-            low = down(np.log(-np.expm1(np.minimum(flat, 0.0))), 4)
+        low = down(log1mexp(np.minimum(flat, 0.0)), LOG1MEXP_ULPS)
         high, sharp = np.where(flat < self.supremum, 0.0, -np.inf), np.arange(flat.size)
         if flat.size > _FEW_QUESTIONS:
             high = np.minimum(high, np.where(flat >= 0, self.blanket.log_chernoff(np.abs(flat), self.users), 0.0))

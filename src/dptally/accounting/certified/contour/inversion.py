@@ -30,7 +30,7 @@ from dptally.accounting.certified.tuning import STANDARD, ContourTuning
 from dptally.law import Composition, Law
 from dptally.law.characteristic import MomentTable
 from dptally.law.law import Floats
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, FUNCTION_ULPS
 
 Complexes = NDArray[np.complex128]
 
@@ -136,10 +136,11 @@ class Inversion:
             most, least = value + error, value - error - self.aliasing.bound_many(eps)
             base = self.log_moment - self.theta * eps
             blur = self.log_moment_error + 4 * EPS * (abs(self.log_moment) + np.abs(self.theta * eps))
+            trust = (FUNCTION_ULPS + 1) * EPS  # of the logarithm and the sum
             log_most, log_least = (np.log(np.where(x > 0, x, 1.0)) for x in (most, least))
             part = slice(start, start + rows)
-            upper[part] = np.where(most > 0, base + log_most + blur + 4 * EPS * np.abs(log_most), -np.inf)
-            lower[part] = np.where(least > 0, base + log_least - blur - 4 * EPS * np.abs(log_least), -np.inf)
+            upper[part] = np.where(most > 0, base + log_most + blur + trust * np.abs(log_most), -np.inf)
+            lower[part] = np.where(least > 0, base + log_least - blur - trust * np.abs(log_least), -np.inf)
             slope[part] = np.where((value > 0) & (fall > 0), fall / np.where(value > 0, value, 1.0), self.theta)
             unknown = ~np.isfinite(value)
             lower[part] = np.where(unknown, -np.inf, lower[part])

@@ -23,7 +23,7 @@ from dptally.laws.by_profile import ProfileLaw
 from dptally.laws.sampled.allocation.convex import measure_above, measure_below, profile_of
 from dptally.laws.sampled.allocation.convolution import Earned, earned
 from dptally.laws.sampled.allocation.law import ALLOCATION_THEOREM
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, FUNCTION_ULPS, down, up
 
 __all__ = ["BoundedAllocationLaw", "profile_values"]
 
@@ -197,7 +197,9 @@ class BoundedAllocationLaw(ProfileLaw):
         further = self._excess(loss + step)[1]
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.where((upper > 0) & (further > 0), (np.log(upper) - np.log(further)) / step, 0.0)
-            return np.log(lower) - 4 * EPS, np.log(upper) + 4 * EPS, np.where(np.isfinite(rate), rate, 0.0)
+            low, high = down(np.log(lower), FUNCTION_ULPS), up(np.log(upper), FUNCTION_ULPS)
+            high = np.where(upper > 0, high + 4 * EPS, -np.inf)
+            return low - 4 * EPS, high, np.where(np.isfinite(rate), rate, 0.0)
 
     def _excess(self, loss: Floats) -> tuple[Floats, Floats]:
         """Bounds of E|S/t - a| on the side of a away from one; ADD: a times the same at 1/a."""

@@ -20,7 +20,7 @@ import numpy as np
 from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.laws.sampled.pair import mixture
 from dptally.numerics.arrays import Floats
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, FUNCTION_ULPS
 from dptally.numerics.special import expit, ndtr
 
 __all__ = ["SampledGaussianNodes"]
@@ -72,7 +72,8 @@ class SampledGaussianNodes:
         """Bounds of the rounding error of log_a: of w (times d log A / dw = share), of expm1 and of log1p."""
         s = self.scale
         sloppy_w = share * (2 * np.abs(t) / s + 2 / s**2 + 2 * abs(math.log(self.rate)))
-        return np.asarray(EPS * (2 * np.abs(loss) + 4 * np.abs(np.expm1(-loss)) + sloppy_w), dtype=np.float64)
+        ulps = FUNCTION_ULPS * np.abs(loss) + (FUNCTION_ULPS + 2) * np.abs(np.expm1(-loss)) + sloppy_w
+        return np.asarray(EPS * ulps, dtype=np.float64)
 
     def order(self, theta: float) -> float:
         """zeta of the tilt theta."""
@@ -113,7 +114,8 @@ class SampledGaussianNodes:
         longest = max(abs(float(loss[0])), abs(float(loss[-1])))  # the loss is monotone in t
         furthest = max(float(t[0]) ** 2, float(t[-1]) ** 2)
         sloppy = 2 * math.sqrt(furthest) / self.scale + 2 / self.scale**2 - 2 * math.log(self.rate)  # of w: loss_error
-        rounding = len(t) + 8 + (4 + 4 * longest + sloppy) * np.abs(zeta) + furthest + 4 * np.abs(k)
+        per_order = (FUNCTION_ULPS + 2) * (1 + longest) + sloppy
+        rounding = len(t) + 8 + per_order * np.abs(zeta) + furthest + 4 * np.abs(k)
         error = 2.2 * defect + 1e-18 + EPS * rounding
         return MomentTable(theta, k, error, first if self.remove else -first, second)
 
