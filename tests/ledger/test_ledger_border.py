@@ -233,6 +233,38 @@ def test_what_holds_for_replaced_records_alone_is_refused_elsewhere(ledger: Ledg
     ledger.release("replace", release.randomized_response, [0, 1], p=0.51)
 
 
+@pytest.mark.parametrize(
+    "plan",
+    [
+        dp.ShuffleModel(dp.RandomizedResponse(0.6, 2), 100).group(3),
+        dp.PoissonSampled(dp.RandomizedResponse(0.6, 2), 0.1, dp.REPLACE).group(2),
+        dp.Profile.from_points([(1.0, 1e-6)], dp.REPLACE),
+        dp.Profile(lambda epsilon: 1e-6, adjacency=dp.REPLACE).group(2),
+    ],
+)
+def test_groups_and_profiles_name_the_adjacency_that_they_hold_for(ledger: Ledger, plan: dp.Mechanism) -> None:
+    ledger.create("added", budget=dp.ApproxDP(9.0, 1e-3))
+    ledger.create("replaced", budget=dp.ApproxDP(9.0, 1e-3), adjacency=dp.REPLACE)
+    with pytest.raises(TermsMismatch, match="No conversion is valid"):
+        ledger.spend("added", plan)
+    ledger.spend("replaced", plan).release()
+    assert ledger.history("replaced")[0].plan == plan  # and it comes back with it
+    assert ledger.verify(prices=True).plans == 1
+
+
+def test_a_profile_that_names_none_is_a_statement_of_the_caller(ledger: Ledger) -> None:
+    plan = dp.Profile.from_points([(1.0, 1e-6)])
+    for name_, adjacency in (("added", dp.ADD_REMOVE), ("replaced", dp.REPLACE)):
+        ledger.create(name_, budget=dp.ApproxDP(9.0, 1e-3), adjacency=adjacency)
+        ledger.spend(name_, plan).release()
+    stated = dp.Profile.from_points([(1.0, 1e-6)], dp.ADD_REMOVE)
+    with pytest.raises(TermsMismatch, match="2 \\* epsilon") as caught:
+        ledger.spend("replaced", stated)
+    assert "Stated for this account" not in str(caught.value)  # a table cannot be stated anew
+    with pytest.raises(InvalidType, match="adjacency"):
+        dp.Profile.from_points([(1.0, 1e-6)], "replace")  # type: ignore[arg-type]
+
+
 def test_the_conversion_that_is_offered_is_taken(ledger: Ledger) -> None:
     ledger.create("approx", budget=dp.ApproxDP(3.0, 1e-5), adjacency=dp.REPLACE)
     with pytest.raises(TermsMismatch) as caught:
