@@ -25,6 +25,8 @@ DptallyError
 
 from __future__ import annotations
 
+from dptally.later import later
+
 __all__ = [
     "BudgetExceeded",
     "CannotCalibrate",
@@ -171,15 +173,17 @@ class BudgetExceeded(LedgerError):
         self.requested = requested
         self.left = left
         self.hint = hint
+        shown_down, shown_up = later("shown_down"), later("shown_up")
         if not dataset:
             super().__init__(
-                f"this step would bring {kind} to {spent + requested:.6g}, above the budget of {cap:.6g} "
-                f"({left:.4g} is left). Nothing was recorded. {hint}"
+                f"this step would bring {kind} to {shown_up(spent + requested)}, above the budget of {cap:.6g} "
+                f"({shown_down(left, 4)} is left). Nothing was recorded. {hint}"
             )
             return
         who = f"dataset {dataset!r}" if not holder else f"analyst {holder!r} in dataset {dataset!r}"
         super().__init__(
-            f"{who} has {kind} {left:.4g} left of {cap:.4g}; this release needs {kind} {requested:.4g}. "
+            f"{who} has {kind} {shown_down(left, 4)} left of {shown_down(cap, 4)}; this release needs {kind} "
+            f"{shown_up(requested, 4)}. "
             f"Nothing was released and nothing was debited. {hint or 'Ask the owner for a new budget.'}"
         )
 

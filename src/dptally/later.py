@@ -1,8 +1,8 @@
 """The only arrows back in the story: what a value is asked for, and what stands in later files and packages.
 
 ``m1 + m2`` makes a composition, which is a mechanism itself; ``plan.explain(...)`` needs every framework; a plan, an
-interval or a status that a notebook shows is drawn by the reports. The modules are named here and loaded when asked;
-nothing else may reach up.
+interval or a status that a notebook shows is drawn by the reports; an error rounds its numbers to the safe side. The
+modules are named here and loaded when asked; nothing else may reach up.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ LATER = {
     "explain": "dptally.answers.explain",
     "measure": "dptally.gdp.measure",
     "plot": "dptally.report.plot",
+    "shown_down": "dptally.numerics.shown",
+    "shown_up": "dptally.numerics.shown",
     "interval_html": _NOTEBOOK,
     "intervals_html": _NOTEBOOK,
     "intervals_markdown": _NOTEBOOK,

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import json
 import os
 import pickle
+import sqlite3
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -32,6 +35,7 @@ from dptally.errors import (
     KeyReused,
     LedgerUnavailable,
     NotReleasable,
+    RolledBack,
     TermsMismatch,
 )
 from dptally.ledger import Ledger, Request, entries
@@ -111,6 +115,73 @@ def test_what_is_not_there_is_refused_and_nothing_is_laid_beside_it(tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
+def _contents(folder: Path) -> dict[str, tuple[int, ...]]:
+    found = {path.name: path.lstat() for path in folder.iterdir()}
+    return {name: (one.st_size, one.st_mtime_ns, one.st_mode, one.st_nlink) for name, one in found.items()}
+
+
+def _database_of_another_program(path: Path, journal: str) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute(f"PRAGMA journal_mode={journal}")
+        other.execute("CREATE TABLE t (x)")
+        other.commit()
+
+
+def _ledger_with_two_names(path: Path) -> None:
+    Ledger.open(f"sqlite:///{path}", create=True).close()
+    Path(f"{path}-lock").unlink()
+    os.link(path, path.with_name("second.db"))
+
+
+REFUSED: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.touch(),
+    "text": lambda path: path.write_text("no database" * 100),
+    "cut": lambda path: path.write_bytes(b"SQLite format 3\x00" + bytes(34)),
+    "another database": lambda path: _database_of_another_program(path, "DELETE"),
+    "another database with a log": lambda path: _database_of_another_program(path, "WAL"),
+    "a link to nothing": lambda path: path.symlink_to("nowhere"),
+    "a pipe": os.mkfifo,
+    "a log without its file": lambda path: Path(f"{path}-wal").write_bytes(bytes(32)),
+    "two names": _ledger_with_two_names,
+    "unreadable": lambda path: (path.write_text("secret"), path.chmod(0)),
+}
+
+
+@pytest.mark.parametrize("create", [False, True])
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_open_that_is_refused_leaves_everything_as_it_was(tmp_path: Path, case: str, create: bool) -> None:
+    REFUSED[case](tmp_path / "budget.db")
+    before = _contents(tmp_path)
+    for options in ({"create": create}, {"read_only": True}):
+        with pytest.raises(LedgerUnavailable):
+            Ledger.open(f"sqlite:///{tmp_path}/budget.db", **options)  # type: ignore[arg-type]
+    assert _contents(tmp_path) == before
+
+
+def test_a_ledger_that_a_head_or_a_witness_remembers_is_not_made_anew(tmp_path: Path, postgres_url: str) -> None:
+    with Ledger.open(f"sqlite:///{tmp_path}/first.db", create=True, witness=tmp_path / "heads") as ledger:
+        ledger.create("d", dp.PureDP(1.0))
+        head = ledger.head()
+    before = _contents(tmp_path)
+    for known in ({"head": head}, {"witness": tmp_path / "heads"}):
+        with pytest.raises(RolledBack, match="Nothing was created"):
+            Ledger.open(f"sqlite:///{tmp_path}/second.db", create=True, **known)  # type: ignore[arg-type]
+        with pytest.raises(RolledBack, match="Nothing was created"):
+            Ledger.open(postgres_url, create=True, **known)  # type: ignore[arg-type]
+        Ledger.open(f"sqlite:///{tmp_path}/first.db", create=True, **known).close()  # type: ignore[arg-type]
+    assert set(_contents(tmp_path)) == set(before)
+
+
+def test_a_ledger_that_cannot_be_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr("dptally.ledger.opening.put", full)
+    with pytest.raises(LedgerUnavailable, match="no space"):
+        Ledger.open(f"sqlite:///{tmp_path}/budget.db", create=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 class Untouchable:
     """Data that must not be looked at in any way."""
 
@@ -160,6 +231,38 @@ def test_what_holds_for_replaced_records_alone_is_refused_elsewhere(ledger: Ledg
     with pytest.raises(TermsMismatch, match="an account that was created with adjacency=REPLACE"):
         ledger.release("d", release.randomized_response, Untouchable(), p=0.51)
     ledger.release("replace", release.randomized_response, [0, 1], p=0.51)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        dp.ShuffleModel(dp.RandomizedResponse(0.6, 2), 100).group(3),
+        dp.PoissonSampled(dp.RandomizedResponse(0.6, 2), 0.1, dp.REPLACE).group(2),
+        dp.Profile.from_points([(1.0, 1e-6)], dp.REPLACE),
+        dp.Profile(lambda epsilon: 1e-6, adjacency=dp.REPLACE).group(2),
+    ],
+)
+def test_groups_and_profiles_name_the_adjacency_that_they_hold_for(ledger: Ledger, plan: dp.Mechanism) -> None:
+    ledger.create("added", budget=dp.ApproxDP(9.0, 1e-3))
+    ledger.create("replaced", budget=dp.ApproxDP(9.0, 1e-3), adjacency=dp.REPLACE)
+    with pytest.raises(TermsMismatch, match="No conversion is valid"):
+        ledger.spend("added", plan)
+    ledger.spend("replaced", plan).release()
+    assert ledger.history("replaced")[0].plan == plan  # and it comes back with it
+    assert ledger.verify(prices=True).plans == 1
+
+
+def test_a_profile_that_names_none_is_a_statement_of_the_caller(ledger: Ledger) -> None:
+    plan = dp.Profile.from_points([(1.0, 1e-6)])
+    for name_, adjacency in (("added", dp.ADD_REMOVE), ("replaced", dp.REPLACE)):
+        ledger.create(name_, budget=dp.ApproxDP(9.0, 1e-3), adjacency=adjacency)
+        ledger.spend(name_, plan).release()
+    stated = dp.Profile.from_points([(1.0, 1e-6)], dp.ADD_REMOVE)
+    with pytest.raises(TermsMismatch, match="2 \\* epsilon") as caught:
+        ledger.spend("replaced", stated)
+    assert "Stated for this account" not in str(caught.value)  # a table cannot be stated anew
+    with pytest.raises(InvalidType, match="adjacency"):
+        dp.Profile.from_points([(1.0, 1e-6)], "replace")  # type: ignore[arg-type]
 
 
 def test_the_conversion_that_is_offered_is_taken(ledger: Ledger) -> None:

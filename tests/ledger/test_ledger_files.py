@@ -368,7 +368,7 @@ def test_another_database_is_not_made_into_a_ledger(sqlite_url: str, tmp_path: P
     raw.execute("CREATE TABLE t (x)")
     raw.commit()
     raw.close()
-    with pytest.raises(LedgerUnavailable, match="no ledger in this store"):
+    with pytest.raises(LedgerUnavailable, match="no ledger in the file"):
         Ledger.open(sqlite_url, create=True)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from fractions import Fraction
 
 import pytest
+from click.testing import CliRunner
 
 import dptally as dp
+from dptally.cli.ledger_commands import group
 from dptally.ledger import Balance, Ledger
 from dptally.ledger.statement import bar, visible
 
@@ -134,3 +138,42 @@ def test_names_with_invisible_characters_are_refused(sqlite_url: str, bad: str) 
         with pytest.raises(dp.InvalidArgument):
             ledger.spend("d", dp.PureDP(0.1), why="a\u202eb")
         ledger.spend("d", dp.PureDP(0.1), why="two\nlines")
+
+
+def test_what_is_spent_is_shown_rounded_up_and_what_is_left_rounded_down(sqlite_url: str) -> None:
+    with Ledger.open(sqlite_url, create=True) as ledger:
+        ledger.create("d", budget=dp.PureDP(1.0), delta=1e-6, failure=1e-7, analysts={"bob": dp.PureDP(1 / 3)})
+        for epsilon in (0.1234561, 0.0002, 1e-9):
+            receipt = ledger.spend("d", dp.PureDP(epsilon), by="bob")
+            assert Fraction(re.search(r"epsilon=([^,]+),", repr(receipt)).group(1)) >= Fraction(receipt.cost)  # type: ignore[union-attr]
+        ledger.spend("d", dp.ApproxDP(0.01, 1.23456789e-8), by="bob")
+        status, page = ledger.status("d"), ledger.report("d")
+        with pytest.raises(dp.BudgetExceeded) as caught:
+            ledger.spend("d", dp.PureDP(0.20000001), by="bob")
+        refusal = caught.value
+    run = CliRunner().invoke(group, ["status", "d", "--ledger", sqlite_url]).output
+    whole, bob, failure = status.balance, status.analysts[0], status.failure
+    assert failure is not None
+    shown = {
+        name: Fraction(re.search(pattern, text).group(1))  # type: ignore[union-attr]
+        for name, pattern, text in [
+            ("spent", r"epsilon (\S+) of", run),
+            ("left", r", (\S+) left", run),
+            ("bob", r"bob: (\S+) of", run),
+            ("odometer", r"1e-06: (\S+) \(odometer", run),
+            ("page spent", r"\| spent \| (\S+) \|", page),
+            ("page left", r"\| left \| (\S+) \|", page),
+            ("failure left", r"failure probability left \| (\S+) of", page),
+            ("refused left", r"has epsilon (\S+) left", str(refusal)),
+            ("refused need", r"needs epsilon (\S+)\. ", str(refusal)),
+        ]
+    }
+    assert shown["spent"] >= Fraction(whole.spent)
+    assert shown["page spent"] >= Fraction(whole.spent)
+    assert shown["bob"] >= Fraction(bob.spent)
+    assert shown["odometer"] >= Fraction(status.epsilon or 0)
+    assert shown["left"] <= Fraction(whole.left or 0)
+    assert shown["page left"] <= Fraction(whole.left or 0)
+    assert shown["failure left"] <= Fraction(failure.left or 0)
+    assert shown["refused left"] <= Fraction(refusal.left)
+    assert shown["refused need"] >= Fraction(refusal.requested)

@@ -318,6 +318,27 @@ def test_a_silent_witness_stops_the_release(sqlite_url: str, tmp_path: Path) -> 
         Ledger.open(sqlite_url, witness=tmp_path / "bad")
 
 
+def test_a_line_that_a_full_disk_has_cut_does_not_spoil_the_witness(sqlite_url: str, tmp_path: Path) -> None:
+    heads = tmp_path / "heads"
+    with Ledger.open(sqlite_url, create=True, witness=heads) as ledger:
+        ledger.create("d", budget=dp.PureDP(1.0))
+        for cut in range(1, 60, 7):
+            with heads.open("a") as file:
+                file.write(ledger.head().to_json()[:cut])
+            ledger.spend("d", dp.PureDP(0.01))
+    with Ledger.open(sqlite_url, witness=heads) as ledger:
+        assert len(ledger.history("d")) == 9
+    ledger_of_then = tmp_path / "old.db"
+    with Ledger.open(sqlite_url, witness=heads) as ledger:
+        ledger.backup(ledger_of_then)
+        ledger.spend("d", dp.PureDP(0.01))
+    with pytest.raises(RolledBack):
+        Ledger.open(f"sqlite:///{ledger_of_then}", witness=heads)
+    heads.write_text('{"a": 1}\n')
+    with pytest.raises(InvalidArgument, match="head"):
+        Ledger.open(sqlite_url, witness=heads)
+
+
 def test_a_witness_at_an_address(sqlite_url: str) -> None:
     kept: list[bytes] = []
 

@@ -109,6 +109,9 @@ def test_the_noise_is_there_and_rows_that_are_no_numbers_count_as_zeros() -> Non
     answers = np.concatenate([sums.sum([[math.nan, 1.0, 1.0], [0.0, math.inf, 0.0]]) for _ in range(200)])
     assert 40 < answers.std() < 60
     assert abs(answers.mean()) < 10
+    odd = [[1.0, "7"], [10**400, 1.0], [object(), 1.0], np.array([1.0, None]), np.array(["1", "2"])]
+    foreign = IndividualSums(5, sigma=1, rho=1).sum(odd)  # an error would show the record, and a text is no number
+    assert np.abs(foreign).max() < 100
     huge = IndividualSums(1, sigma=1, rho=1)
     assert abs(huge.sum([[1e300]])[0]) < 100  # nobody could pay for that
 
@@ -125,7 +128,9 @@ def test_another_process_may_not_spend() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-@pytest.mark.parametrize("bad", [None, "ab", 1.0, [1.0, 2.0], [[1.0]], [[], []], [["a"], ["b"]]])
+@pytest.mark.parametrize(
+    "bad", [None, "ab", 1.0, [1.0, 2.0], [[1.0]], [[], []], [[1.0], [1.0, 2.0]], [[1.0], 2.0], np.array([["a"], ["b"]])]
+)
 def test_bad_tables_are_refused(bad: object) -> None:
     with pytest.raises(dp.InvalidArgument, match="contributions"):
         IndividualSums(2, sigma=1, rho=1).sum(bad)

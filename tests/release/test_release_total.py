@@ -13,6 +13,7 @@ import random
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction as F
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -289,3 +290,84 @@ def test_gaps_of_every_library(kind, exact):
     assert release.histogram(column(["a", None, "c"]), **words).value.tolist() == [1, 0]
     assert release.count(column([1, 2, 3]), where=column([True, None, False]), scale=1).value == 1
     assert release.count(column([1, 2, 3]), where=column([1, None, 0]), scale=1).value == 1
+
+
+def raising(*_: object) -> NoReturn:
+    raise RuntimeError("private")
+
+
+METHODS = ["__hash__", "__eq__", "__float__", "__int__", "__index__", "__bool__", "__str__", "__repr__", "__lt__",
+           "__gt__", "__len__", "__iter__", "__array__", "__getattribute__", "__class__", "as_integer_ratio",
+           "numerator", "is_finite", "adjusted", "item"]  # fmt: skip
+BASES = [(object, ()), (int, (1,)), (float, (1.5,)), (str, ("a",)), (tuple, ((1,),)), (F, (1, 3)), (Decimal, ("2",)),
+         (np.float64, (1.5,))]  # fmt: skip
+
+
+def hostile(base: type, arguments: tuple[object, ...], names: list[str]) -> Any:
+    """A value whose methods of these names raise."""
+    properties = ("__class__", "numerator")
+    body: dict[str, Any] = {name: property(raising) if name in properties else raising for name in names}
+    if "__eq__" in body:
+        body.setdefault("__hash__", lambda self: hash("a"))  # so that it is compared with a category
+    return type("Hostile", (base,), body)(*arguments)
+
+
+EVERY_RELEASE = {
+    "count": lambda data: release.count(data, where=data, sigma=3),
+    "sum": lambda data: release.bounded_sum(data, lower=0, upper=2, adjacency=ADD_REMOVE, sigma=3),
+    "mean": lambda data: release.mean(data, lower=0, upper=2, adjacency=ADD_REMOVE, sigma=3, count_sigma=3),
+    "histogram": lambda data: release.histogram(data, categories=["a", 1, (1,)], adjacency=ADD_REMOVE, sigma=3),
+    "mode": lambda data: release.mode(data, categories=["a", "other"], adjacency=ADD_REMOVE, sigma=3),
+    "quantile": lambda data: release.quantile(data, q=0.5, candidates=[0, 1], epsilon=1, adjacency=ADD_REMOVE),
+    "bits": lambda data: release.mode_of_bits(data, epsilon=1, delta=1e-3, adjacency=ADD_REMOVE),
+    "response": lambda data: release.randomized_response(data, p=0.75, categories=["a", "b"]),
+    "median": lambda data: release.stable_median(
+        data, lower=0, upper=2, local_sensitivity=1, epsilon=1, delta=1e-3, adjacency=ADD_REMOVE, sigma=3
+    ),
+    "trimmed mean": lambda data: release.stable_mean(
+        data, lower=0, upper=2, local_sensitivity=1, epsilon=1, delta=1e-3, adjacency=ADD_REMOVE, sigma=3
+    ),
+    "choose": lambda data: release.choose(data, candidates=range(len(data)), epsilon=1),
+    "top k": lambda data: release.top_k(data, candidates=range(len(data)), k=2, epsilon=1),
+    "above threshold": lambda data: release.above_threshold(data, threshold=5, epsilon1=1, epsilon2=1),
+    "individual": lambda data: release.IndividualSums(len(data), sigma=3, rho=1).sum([[one, 1.0] for one in data]),
+    "sample": lambda data: release.poisson_sample(data, rate=0.5),
+}
+
+
+@pytest.mark.parametrize("names", [*([name] for name in METHODS), METHODS], ids=lambda names: "+".join(names[:2]))
+def test_a_record_whose_own_methods_raise_is_a_foreign_value(names: list[str]) -> None:
+    for base, arguments in BASES:
+        try:
+            record = hostile(base, arguments, names)
+        except RuntimeError:
+            continue  # there is no such object
+        for run in EVERY_RELEASE.values():
+            run(["a", record, 1, None])
+            run(np.fromiter(["a", record, 1, None], dtype=object, count=4))
+
+
+@pytest.mark.parametrize("base", [float, int, F, np.float64])
+def test_a_number_whose_own_methods_raise_counts_as_missing(base: type, exact: list[Any]) -> None:
+    number = hostile(base, (3,), ["__float__", "__int__", "__index__", "as_integer_ratio", "numerator", "item"])
+    release.answer(number, sensitivity=1, sigma=3, grid=1, missing=1)
+    assert exact[-1] in (1, 3)
+    release.clip_and_rectify(lambda _: number, [], lower=0, upper=8, head_epsilon=10, mu=1)
+
+
+def test_a_record_that_equals_everything_moves_one_count(exact: list[Any]) -> None:
+    class Chameleon:
+        """Says that it is each of the others."""
+
+        def __hash__(self) -> int:
+            return hash("a")
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    options: dict[str, Any] = {"categories": ["a", "b", "other"], "adjacency": ADD_REMOVE, "sigma": 3}
+    rest = ["a"] * 5 + ["b"] * 3
+    release.histogram(rest, **options)
+    release.histogram([Chameleon(), *rest], **options)
+    without, with_it = exact
+    assert sum(abs(x - y) for x, y in zip(without, with_it, strict=True)) == 1

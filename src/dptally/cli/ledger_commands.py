@@ -26,6 +26,7 @@ from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.ledger.reading import read_object
 from dptally.mechanisms import ZCDP, ApproxDP, GaussianDP, PureDP, from_json
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.numerics.shown import shown_down, shown_up
 
 if TYPE_CHECKING:
     from dptally.ledger import Entry, Ledger, Status
@@ -272,7 +273,9 @@ def _show_receipt(entry: Entry, replayed: bool, as_json: bool) -> None:
         click.echo(json.dumps({**shown, "state": entry.state, "replayed": replayed, "hash": entry.hash}))
         return
     again = " (known key: nothing was charged now)" if replayed else ""
-    click.echo(f"entry {entry.number} of {entry.dataset!r}: {entry.symbol} {entry.cost:.6g}, {entry.state}{again}")
+    click.echo(
+        f"entry {entry.number} of {entry.dataset!r}: {entry.symbol} {shown_up(entry.cost)}, {entry.state}{again}"
+    )
     click.echo(f"receipt {entry.hash}")
 
 
@@ -304,12 +307,13 @@ def _show_status(one: Status) -> None:
 
     click.echo(f"{visible(one.dataset)}  {one.budget}")
     total = one.balance
-    prose(f"  {bar(total)} {total.symbol} {total.spent:.6g} of {total.cap:.6g}, {total.left:.6g} left")
+    cap, left = shown_down(total.cap or 0.0), shown_down(total.left or 0.0)
+    prose(f"  {bar(total)} {total.symbol} {shown_up(total.spent)} of {cap}, {left} left")
     for person in one.analysts:
-        limit = "" if person.cap is None else f" of {person.cap:.6g}"
-        click.echo(f"    {visible(person.holder)}: {person.spent:.6g}{limit}")
+        limit = "" if person.cap is None else f" of {shown_down(person.cap)}"
+        click.echo(f"    {visible(person.holder)}: {shown_up(person.spent)}{limit}")
     if one.epsilon is not None:
-        prose(f"  epsilon spent so far at delta {one.delta:.3g}: {one.epsilon:.6g} (odometer)")
+        prose(f"  epsilon spent so far at delta {one.delta:.3g}: {shown_up(one.epsilon)} (odometer)")
 
 
 @group.command()
@@ -355,9 +359,8 @@ def history(
             )
         else:
             who = f" {visible(entry.by)}:" if entry.by else ""
-            click.echo(
-                f"{entry.number:>6} {entry.at[:19]}{who} {entry.plan!r}  {entry.symbol} {entry.cost:.6g}  {entry.state}"
-            )
+            cost = f"{entry.symbol} {shown_up(entry.cost)}"
+            click.echo(f"{entry.number:>6} {entry.at[:19]}{who} {entry.plan!r}  {cost}  {entry.state}")
 
 
 @group.command()

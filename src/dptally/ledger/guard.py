@@ -26,7 +26,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,6 +85,17 @@ class Guard:
         self._begin()
 
     # -- the side file ---------------------------------------------------------------------------------------
+
+    def is_laid(self) -> bool:
+        return os.path.lexists(self.path)
+
+    def clear(self) -> None:
+        """Called while writing, where there is no database: take the side file away. Whoever waits for its lock sees
+        that it was replaced, and takes that of the next one.
+        """
+        if not os.path.lexists(self.database):
+            with suppress(OSError):
+                os.unlink(self.path)
 
     @contextmanager
     def writing(self, timeout: float) -> Iterator[None]:

@@ -114,12 +114,13 @@ class Ledger:
         checks.positive("timeout", timeout)
         if create and read_only:
             raise InvalidArgument("create", "left out for a ledger that is opened read-only", create)
+        remembered = ([] if known is None else [known]) + ([] if watching is None else watching.latest())
         if create and checked_url(url).get_backend_name() == "sqlite":
-            make_file(url, timeout)
+            make_file(url, timeout, bool(remembered))
         store = Store(url, bool(read_only), timeout)
         try:
-            ledger = cls(store, prepare(store, bool(create)), signing, watching)
-            for one in ([] if known is None else [known]) + ([] if watching is None else watching.latest()):
+            ledger = cls(store, prepare(store, bool(create), bool(remembered)), signing, watching)
+            for one in remembered:
                 store.read(partial(check_head, ledger=ledger._id, head=one))
         except BaseException:
             store.close()

@@ -16,7 +16,7 @@ from dptally.ledger.journal import REGISTER, Journal
 from dptally.ledger.merkle import root
 from dptally.ledger.postgres import assert_logged
 from dptally.ledger.reading import read_list
-from dptally.ledger.sqlite_file import checked_path
+from dptally.ledger.sqlite_file import check_file, checked_path
 from dptally.ledger.store import Store, checked_url
 
 __all__ = ["check_head", "make_file", "prepare", "put", "read_head"]
@@ -25,32 +25,60 @@ _WITH_TREES = 2  # the first schema version with Merkle trees and bound totals
 _LOCK_OF_POSTGRES = 0x6470_7461_6C6C_79  # "dptally"
 
 
-def make_file(url: str, timeout: float) -> None:
+def make_file(url: str, timeout: float, remembered: bool) -> None:
     """Make a new SQLite ledger where no file is. It is built elsewhere and then put into its place at once, so
     that nobody ever meets half a ledger.
     """
     path = checked_path(checked_url(url))
     if os.path.lexists(path):
         return
-    with forks.inside(), guard_of(path).writing(timeout):
-        if os.path.lexists(path):
-            return
-        if os.path.exists(f"{path}-wal") and os.stat(f"{path}-wal").st_size:
-            raise LedgerUnavailable(
-                f"the file {str(path)!r} is missing but its write-ahead log is there: it was removed. "
-                "Nothing was created; restore it, or remove the log too"
-            )
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        try:
-            store = Store(f"sqlite:///{draft}", False, timeout, fresh=True)
+    _check_unknown(remembered)
+    _check_no_log(path)
+    with forks.inside():
+        guard = guard_of(path)
+        with guard.writing(timeout):
             try:
-                store.write(_lay)
-            finally:
-                store.close()
-            put(draft, path)
+                if not os.path.lexists(path):
+                    _check_no_log(path)
+                    _make(path, timeout)
+            except OSError as error:
+                guard.clear()
+                raise LedgerUnavailable(f"no ledger could be made at {str(path)!r} ({error.strerror})") from None
+            except BaseException:
+                guard.clear()
+                raise
+
+
+def _check_unknown(remembered: bool) -> None:
+    """A ledger that a head or a witness remembers is not made anew."""
+    if remembered:
+        raise RolledBack(
+            "there is no ledger in this store, and the head or witness given at open remembers one: another ledger is "
+            "not put in its place. Nothing was created; restore it, or leave the head and the witness out"
+        )
+
+
+def _check_no_log(path: Path) -> None:
+    if os.path.exists(f"{path}-wal") and os.stat(f"{path}-wal").st_size:
+        raise LedgerUnavailable(
+            f"the file {str(path)!r} is missing but its write-ahead log is there: it was removed. "
+            "Nothing was created; restore it, or remove the log too"
+        )
+
+
+def _make(path: Path, timeout: float) -> None:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        store = Store(f"sqlite:///{draft}", False, timeout, fresh=True)
+        try:
+            store.write(_lay)
         finally:
-            for suffix in ("", "-wal", "-shm", "-lock"):
-                Path(f"{draft}{suffix}").unlink(missing_ok=True)
+            store.close()
+        check_file(draft)  # whole, without its log
+        put(draft, path)
+    finally:
+        for suffix in ("", "-wal", "-shm", "-lock"):
+            Path(f"{draft}{suffix}").unlink(missing_ok=True)
 
 
 def put(draft: Path, path: Path) -> None:
@@ -69,7 +97,7 @@ def put(draft: Path, path: Path) -> None:
             os.close(folder)
 
 
-def prepare(store: Store, create: bool = False) -> str:
+def prepare(store: Store, create: bool, remembered: bool) -> str:
     """The id of the ledger in this store. On PostgreSQL its tables are made if there are none and ``create``
     is given; a SQLite file is never made into a ledger after the fact.
     """
@@ -82,6 +110,7 @@ def prepare(store: Store, create: bool = False) -> str:
                 "there is no ledger in this store; nothing was created"
                 + ("" if store.sqlite else ". Make one with Ledger.open(url, create=True)")
             )
+        _check_unknown(remembered)
         found = store.write(_lay)
     if not store.sqlite:
         store.read(

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, Protocol
 from dptally.errors import LedgerError, NotReleasable
 from dptally.ledger.entries import Entry, Fresh, Spend, State, entry_in
 from dptally.ledger.values import decoded
+from dptally.numerics.shown import shown_up
 
 __all__ = ["Bank", "Batch", "Ending", "Receipt", "Reservation"]
 
@@ -110,7 +111,7 @@ class Receipt:
         return self.entry.value
 
     def __repr__(self) -> str:
-        shown = f"{self.entry.symbol}={self.cost:.6g}, {self.state}{', replayed' if self.replayed else ''}"
+        shown = f"{self.entry.symbol}={shown_up(self.cost)}, {self.state}{', replayed' if self.replayed else ''}"
         return f"Receipt({self.dataset!r}, number={self.number}, {shown})"
 
     def release(self, value: Any = None) -> None:

@@ -9,7 +9,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from sqlalchemy.pool import QueuePool
 
 from dptally.errors import InvalidArgument, LedgerUnavailable
 from dptally.ledger.guard import Guard, guard_of
+from dptally.ledger.schema import meta
 
 __all__ = [
     "check_file",
@@ -119,7 +120,10 @@ def check_present(path: Path) -> None:
 
 
 def check_file(path: Path) -> None:
-    """A file that is empty or shorter than it says was cut: it must not become a new ledger."""
+    """A file that is empty or shorter than it says was cut: it must not become a new ledger. Nor must the database of
+    another program, which is not even opened by SQLite for writing: that would turn it to a write-ahead log. Nothing
+    is laid beside the file or written to it here.
+    """
     check_present(path)
     try:
         with path.open("rb") as file:
@@ -142,6 +146,22 @@ def check_file(path: Path) -> None:
         raise LedgerUnavailable(
             f"the file {str(path)!r} is damaged: it has {size} bytes of {promised}. Restore it from a backup"
         )
+    if not _holds_ledger(path):
+        raise LedgerUnavailable(f"there is no ledger in the file {str(path)!r}; nothing was created")
+
+
+def _holds_ledger(path: Path) -> bool:
+    """Whether the tables of a ledger are in the file. It is read as it is, without its log and without locks, so
+    where there is a log, or the file cannot be read so, only opening it can tell.
+    """
+    log = Path(f"{path}-wal")
+    if log.exists() and log.stat().st_size:
+        return True
+    with closing(sqlite3.connect(f"file:{quote(os.path.realpath(path))}?immutable=1", uri=True)) as connection:
+        try:
+            return connection.execute(f"SELECT 1 FROM sqlite_master WHERE name='{meta.name}'").fetchone() is not None
+        except sqlite3.DatabaseError:
+            return True
 
 
 def _check_only_name(path: Path) -> None:

@@ -14,6 +14,7 @@ from dptally.law.adjacency import ADD_REMOVE, REPLACE, Adjacency
 from dptally.ledger.terms import ROW, Terms
 from dptally.mechanisms.composed import Composed
 from dptally.mechanisms.mechanism import Mechanism
+from dptally.mechanisms.profile import Profile
 from dptally.mechanisms.stated_for import adjacencies, fixed_adjacency
 
 __all__ = ["check_plan", "check_release"]
@@ -79,7 +80,7 @@ def _restated(value: Any, wanted: Adjacency) -> Any:
         return wanted
     if isinstance(value, Composed):
         return Composed.of((_restated(part, wanted), n) for part, n in value.parts)
-    if fixed_adjacency(value) not in (None, wanted):
+    if fixed_adjacency(value) not in (None, wanted) or isinstance(value, Profile):  # a table holds for what it says
         raise Unanswerable(f"{type(value).__name__} is not known under {wanted!r}")
     if isinstance(value, Mechanism) and adjacencies(value):
         return type(value)(**{name: _restated(inside, wanted) for name, inside in value.parameters().items()})

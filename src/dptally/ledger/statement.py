@@ -14,6 +14,8 @@ from dptally.errors import InvalidArgument
 from dptally.ledger.entries import Entry
 from dptally.ledger.reading import read_object
 from dptally.ledger.status import Balance, Status
+from dptally.numerics.rounding import up
+from dptally.numerics.shown import shown_down, shown_up
 
 __all__ = ["bar", "render", "visible"]
 
@@ -67,14 +69,14 @@ def _facts(status: Status, more: int | None) -> list[tuple[str, str]]:
         ("neighbours", status.adjacency),
         ("privacy unit", status.unit),
         ("counted in", status.balance.symbol),
-        ("cap", _number(status.balance.cap)),
-        ("spent", _number(status.balance.spent)),
-        ("left", _number(status.balance.left)),
+        ("cap", _down(status.balance.cap)),
+        ("spent", _up(status.balance.spent)),
+        ("left", _down(status.balance.left)),
     ]
     if status.failure is not None:
-        facts.append(("failure probability left", f"{_number(status.failure.left)} of {_number(status.failure.cap)}"))
+        facts.append(("failure probability left", f"{_down(status.failure.left)} of {_down(status.failure.cap)}"))
     if status.epsilon is not None:
-        facts.append((f"epsilon spent at delta {status.delta:.3g} (odometer)", _number(status.epsilon)))
+        facts.append((f"epsilon spent at delta {status.delta:.3g} (odometer)", _up(status.epsilon)))
     if more is not None:
         facts.append(("stopping point", f"{more} more like the last release, if nothing else is spent"))
     facts.append(("filter", status.theorem))
@@ -86,7 +88,7 @@ def _table(spends: Sequence[Entry], costs: Sequence[float]) -> list[tuple[str, .
     rows: list[tuple[str, ...]] = []
     running = 0.0
     for entry, cost in zip(spends, costs, strict=True):
-        running += cost
+        running = running if cost == 0 else up(running + cost)
         where = f"{entry.partition}={entry.part}" if entry.partition else "all"
         rows.append(
             (
@@ -96,8 +98,8 @@ def _table(spends: Sequence[Entry], costs: Sequence[float]) -> list[tuple[str, .
                 _plan(entry),
                 where,
                 entry.why,
-                f"{cost:.4g}",
-                f"{running:.4g}",
+                shown_up(cost, 4),
+                shown_up(running, 4),
                 entry.state,
             )
         )
@@ -115,9 +117,9 @@ def _people(status: Status, spends: Sequence[Entry]) -> list[tuple[str, ...]]:
             (
                 person.holder,
                 str(releases[person.holder]),
-                _number(person.spent),
-                _number(person.cap) or "none",
-                _number(person.left) or "-",
+                _up(person.spent),
+                _down(person.cap) or "none",
+                _down(person.left) or "-",
             )
         )
     if releases[""]:
@@ -152,7 +154,7 @@ def _picture(status: Status) -> list[str]:
     wide = max(len(label) for label, _ in balances)
     lines = []
     for label, item in balances:
-        amount = _number(item.spent) if item.cap is None else f"{_number(item.spent)} of {_number(item.cap)}"
+        amount = _up(item.spent) if item.cap is None else f"{_up(item.spent)} of {_down(item.cap)}"
         shown = (
             item if item.cap is not None else Balance(item.holder, item.symbol, item.spent, status.balance.cap, None)
         )
@@ -226,7 +228,7 @@ def _waterfall(status: Status, spends: Sequence[Entry], costs: Sequence[float]) 
         left, top, thick = index // group * step, high - running * scale - tall, max(step - 1, 0.5)
         bars.append(
             f'<rect x="{left:.2f}" y="{top:.2f}" width="{thick:.2f}" height="{tall:.2f}">'
-            f"<title>{html.escape(visible(people))}: {cost:.4g}</title></rect>"
+            f"<title>{html.escape(visible(people))}: {shown_up(cost, 4)}</title></rect>"
         )
         running += cost
     line = high - cap * scale
@@ -235,7 +237,8 @@ def _waterfall(status: Status, spends: Sequence[Entry], costs: Sequence[float]) 
         + "".join(bars)
         + f'<line x1="0" x2="{wide}" y1="{line:.2f}" y2="{line:.2f}" class="cap"/>'
         f'<line x1="0" x2="{wide}" y1="{high}" y2="{high}"/></svg><figcaption>The releases in their order, each on '
-        f"top of those before it; the line above is the cap, {status.balance.symbol} {cap:.4g}.</figcaption></figure>"
+        f"top of those before it; the line above is the cap, {status.balance.symbol} {shown_down(cap, 4)}."
+        "</figcaption></figure>"
     )
 
 
@@ -260,8 +263,12 @@ def _json(status: Status, spends: Sequence[Entry], costs: Sequence[float], more:
     return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+def _up(value: float | None) -> str:
+    return "" if value is None else shown_up(value)
+
+
+def _down(value: float | None) -> str:
+    return "" if value is None else shown_down(value)
 
 
 def _plan(entry: Entry) -> str:

@@ -24,7 +24,6 @@ from dptally.ledger.guard import Guard, guard_of, identity_of
 from dptally.ledger.postgres import postgres_engine
 from dptally.ledger.sqlite_file import (
     check_file,
-    check_present,
     checked_path,
     replaced,
     run_alone,
@@ -73,11 +72,11 @@ class Store:
         self._file: tuple[int, int] | None = None
         self._pid = os.getpid()
         if self.path is not None:
-            if not fresh:
-                check_present(self.path)
             with self._entered():  # before anything that another thread may have held at a fork
                 self._guard = guard_of(self.path)
                 if not fresh:
+                    if not self._guard.is_laid():
+                        check_file(self.path)  # nothing is laid beside what is no ledger
                     with self._guard.writing(timeout):
                         check_file(self.path)
                         self._file = self._guard.present()[0]

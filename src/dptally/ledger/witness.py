@@ -6,6 +6,7 @@ it. At open its heads must still be in the ledger: a restored backup or a rewrit
 
 from __future__ import annotations
 
+import json
 import os
 import urllib.error
 import urllib.request
@@ -53,9 +54,9 @@ class FileWitness(Witness):
 
     def record(self, head: Head) -> None:
         try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
             try:
-                line = f"{head.to_json()}\n".encode()
+                line = f"{_begin(descriptor)}{head.to_json()}\n".encode()
                 if os.write(descriptor, line) != len(line):
                     raise OSError("it was cut short")
                 os.fsync(descriptor)
@@ -70,10 +71,28 @@ class FileWitness(Witness):
         try:
             with self.path.open(encoding="utf-8") as file:
                 for line in file:
-                    if line.endswith("\n"):  # a line that a crash cut was never answered for
+                    if line.endswith("\n") and not _is_cut(line):
                         yield line
         except (OSError, UnicodeDecodeError):
             raise LedgerUnavailable(f"the witness file {str(self.path)!r} cannot be read") from None
+
+
+def _begin(descriptor: int) -> str:
+    """What a new line begins with: where a crash or a full disk has cut the last one, its end."""
+    size = os.fstat(descriptor).st_size
+    os.lseek(descriptor, max(size - 1, 0), os.SEEK_SET)
+    return "" if size == 0 or os.read(descriptor, 1) == b"\n" else "\n"
+
+
+def _is_cut(line: str) -> bool:
+    """A line that was cut was never answered for. A beginning of JSON is no JSON."""
+    try:
+        json.loads(line)
+    except ValueError:
+        return True
+    except RecursionError:  # somebody else wrote it: it is refused as no head
+        return False
+    return False
 
 
 class AddressWitness(Witness):

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from dptally import checks
 from dptally.accounting import certified, group, renyi, tradeoff
 from dptally.checks import Floats
-from dptally.errors import InvalidArgument, InvalidLaw
+from dptally.errors import InvalidArgument, InvalidLaw, Unanswerable
 from dptally.interval import Interval, IntervalArray
 from dptally.later import later
 from dptally.law import Composition, Law
@@ -302,11 +302,15 @@ class Mechanism(Value):
         """What stands for ``size`` records, size >= 2: overridden where something sharper is known.
 
         Here by the profile: (e, d)-DP for one record is (size e, d (e^(size e) - 1)/(e^e - 1))-DP for the group
-        [Vadhan 2017, Lemma 2.2], at every e.
+        [Vadhan 2017, Lemma 2.2], at every e. It holds for the neighbours that this mechanism names, if it names any.
         """
         from dptally.mechanisms.profile import Profile
+        from dptally.mechanisms.stated_for import adjacencies
 
-        return Profile.from_points(group.profile(self.directions(), size))
+        named = adjacencies(self)
+        if len(named) > 1:
+            raise Unanswerable("a mechanism that names two adjacencies holds for no group under either")
+        return Profile.from_points(group.profile(self.directions(), size), *named)
 
     def best_of(self, mean: float, law: str = "tnb", shape: float = 0.0) -> Mechanism:
         """Run this plan a random number of times and keep the best run, as a plan.

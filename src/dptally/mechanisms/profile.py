@@ -13,6 +13,7 @@ import numpy as np
 from dptally import checks
 from dptally.errors import InvalidArgument, InvalidType
 from dptally.law import Law
+from dptally.law.adjacency import Adjacency
 from dptally.laws.tabulated import Points, ProfileLaw, law_of_guarantees, stated_delta
 from dptally.mechanisms.assumption import DECLARED, Assumption
 from dptally.mechanisms.mechanism import Mechanism
@@ -44,7 +45,8 @@ class Profile(Mechanism):
     and samples use the table, which is made of valid guarantees and therefore dominates, being pessimistic
     only between its points.
 
-    ``Profile(points=...)`` or ``Profile.from_points``: exactly these guarantees and no others.
+    ``Profile(points=...)`` or ``Profile.from_points``: exactly these guarantees and no others. ``adjacency`` says for
+    which neighbours they hold; left out, that is the caller's statement wherever they are used.
 
     >>> Profile.from_points([(0.1, 1e-3), (1.0, 1e-9)]).points
     ((0.1, 0.001), (1.0, 1e-09))
@@ -52,28 +54,34 @@ class Profile(Mechanism):
 
     delta_of_epsilon: Callable[[float], float] | None
     points: Points
+    adjacency: Adjacency | None
     json_name: ClassVar[str] = "profile"
 
     def __init__(
         self,
         delta_of_epsilon: Callable[[float], float] | None = None,
         points: Iterable[Iterable[float]] | None = None,
+        adjacency: Adjacency | None = None,
     ) -> None:
         if (delta_of_epsilon is None) == (points is None):
             raise InvalidType("delta_of_epsilon, points", "one of the two, not both", (delta_of_epsilon, points))
         object.__setattr__(self, "delta_of_epsilon", delta_of_epsilon)
         table = _tabulated(delta_of_epsilon) if delta_of_epsilon is not None else _checked_points(points)
         object.__setattr__(self, "points", table)
+        if adjacency is not None and not isinstance(adjacency, Adjacency):
+            raise InvalidType("adjacency", "ADD_REMOVE or REPLACE, or left out", adjacency)
+        object.__setattr__(self, "adjacency", adjacency)
 
     @classmethod
-    def from_points(cls, points: Iterable[Iterable[float]]) -> Profile:
+    def from_points(cls, points: Iterable[Iterable[float]], adjacency: Adjacency | None = None) -> Profile:
         """Finitely many guarantees (epsilon, delta); nothing is assumed between them but what they imply."""
-        return cls(points=points)
+        return cls(points=points, adjacency=adjacency)
 
     def parameters(self) -> dict[str, Any]:
-        if self.delta_of_epsilon is None:
-            return {"points": self.points}
-        return {"delta_of_epsilon": self.delta_of_epsilon}
+        given: dict[str, Any] = {"points": self.points}
+        if self.delta_of_epsilon is not None:
+            given = {"delta_of_epsilon": self.delta_of_epsilon}
+        return given if self.adjacency is None else {**given, "adjacency": self.adjacency}
 
     def assumptions(self) -> tuple[Assumption, ...]:
         return (DECLARED,)

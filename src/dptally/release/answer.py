@@ -13,9 +13,11 @@ from dptally.errors import InvalidType
 from dptally.noise import grid as grids
 from dptally.noise import parameters
 from dptally.noise.parameters import Exact
+from dptally.release import column
 from dptally.release.additive import Additive, additive
 from dptally.release.function import Stated, checked_unit, release_function
 from dptally.release.released import ROW, Released
+from dptally.release.selection import finite
 
 __all__ = ["answer"]
 
@@ -73,10 +75,11 @@ def _exact(value: Any, missing: Fraction) -> Fraction:
     """The number as it is; ``missing`` where it is no finite number. Only its type can be refused."""
     if value is None:
         return missing
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
-    if isinstance(value, (np.integer, np.floating)):
-        value = value.item() if not isinstance(value, np.longdouble) else float(value)  # pyright: ignore[reportArgumentType]
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, Fraction)):
-        raise InvalidType("value", "one real number", type(value).__name__)
-    return Fraction(value) if isinstance(value, (int, Fraction)) or math.isfinite(value) else missing
+    kind = type(value)  # not what the value says of itself
+    if issubclass(kind, np.ndarray) and value.ndim == 0:
+        return _exact(value[()], missing)
+    if issubclass(kind, (bool, np.bool_)) or not issubclass(kind, (int, float, Fraction, np.integer, np.floating)):
+        raise InvalidType("value", "one real number", kind.__name__)
+    if issubclass(kind, np.longdouble):
+        value = column.guarded(float, math.nan)(value)
+    return finite(value, missing)

@@ -3,17 +3,19 @@
 Lists, numpy vectors, pandas and polars series and Arrow arrays are accepted. Reading is total: whether there is
 an error depends on what kind of thing a column is (its type, its dimensions), never on the values in it, for one
 record more or less would then be seen for certain. A value that is missing, or that is not of the kind that is
-asked for, follows a rule that was chosen before the data were looked at.
+asked for, follows a rule that was chosen before the data were looked at. So does a value whose own methods raise
+(:func:`guarded`); and each value is compared with what was declared alone, never with another record.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from itertools import repeat
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +30,16 @@ __all__ = [
     "categorical",
     "declared",
     "flags",
+    "guarded",
     "length",
+    "numbers",
     "numeric",
     "place_of_missing",
     "vector",
 ]
 
 Vector = NDArray[Any]
+T = TypeVar("T")
 
 OTHER = "other"  # the category that undeclared values fall into where it is declared
 
@@ -49,6 +54,21 @@ class Rule(Enum):
 
 
 DROP = Rule.DROP
+
+
+def guarded(read: Callable[[Any], T], foreign: T) -> Callable[[Any], T]:
+    """How the value of a record is read: what ``read`` makes of it, and ``foreign`` where that raises anything.
+
+    Values are objects of anybody's classes: their hash, comparisons and conversions are code that may raise.
+    """
+
+    def reading(value: Any) -> T:
+        try:
+            return read(value)
+        except Exception:
+            return foreign
+
+    return reading
 
 
 def vector(name: str, data: object) -> Vector:
@@ -83,7 +103,7 @@ def numeric(name: str, data: object, missing: float | Rule = DROP) -> Vector:
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
     if array.dtype == object:
-        array = np.fromiter(map(_number, array.tolist()), dtype=np.float64, count=len(array))
+        array = numbers(array.tolist())
     if array.dtype.kind not in "iuf":
         raise InvalidType(name, "a column of real numbers", array.dtype.name)
     if array.dtype.kind == "f":
@@ -99,6 +119,11 @@ def _has_nan(array: Vector) -> bool:
     """Whether there is a NaN: the least of the values is one then."""
     with np.errstate(all="ignore"):
         return bool(np.isnan(np.min(array, initial=np.inf)))
+
+
+def numbers(values: Sequence[Any]) -> NDArray[np.float64]:
+    """Values of any kind as doubles, each by itself: NaN for what is no real number."""
+    return np.fromiter(map(guarded(_number, math.nan), values), dtype=np.float64, count=len(values))
 
 
 def _number(value: Any) -> float:
@@ -134,7 +159,7 @@ def bits(name: str, data: object) -> tuple[int, int]:
 
 def _bits(name: str, array: Vector) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     if array.dtype == object:
-        array = np.fromiter(map(_number, array.tolist()), dtype=np.float64, count=len(array))
+        array = numbers(array.tolist())
     if array.dtype.kind not in "biuf":
         raise InvalidType(name, "a column of booleans, or of the integers 0 and 1", array.dtype.name)
     return array == 1, array == 0
@@ -171,33 +196,16 @@ def categorical(name: str, data: object, categories: Sequence[Hashable], missing
     """The place of each record's value in ``categories``; ``missing`` for a value that was not declared."""
     array = vector(name, data)
     place = {category: i for i, category in enumerate(categories)}
-    distinct, codes = _distinct(array)
-    known = np.array([_place(place, value, missing) for value in distinct], dtype=np.int64)
-    return known[codes] if len(codes) else codes
-
-
-class _Foreign:
-    """What stands for every value that cannot be a category."""
-
-
-_FOREIGN = _Foreign()
-
-
-def _place(place: dict[Hashable, int], value: Any, missing: int) -> int:
-    return missing if value is _FOREIGN else place.get(value, missing)
-
-
-def _distinct(array: Vector) -> tuple[list[Any], NDArray[np.int64]]:
     if array.dtype.kind in "biufUS":
         values, codes = np.unique(array, return_inverse=True)
-        return values.tolist(), codes.astype(np.int64)
-    seen: dict[Any, int] = {}
-    codes = np.fromiter((_code(seen, x) for x in array.tolist()), dtype=np.int64, count=len(array))
-    return list(seen), codes
+        return _places(place, values.tolist(), missing)[codes] if len(codes) else codes.astype(np.int64)
+    return _places(place, array.tolist(), missing)
 
 
-def _code(seen: dict[Any, int], value: Any) -> int:
+def _places(place: dict[Hashable, int], values: list[Any], missing: int) -> NDArray[np.int64]:
+    """The place of each value. A dictionary of the categories is asked, so no value is compared with another one."""
     try:
-        return seen.setdefault(value, len(seen))
-    except TypeError:  # what cannot be hashed cannot have been declared
-        return seen.setdefault(_FOREIGN, len(seen))
+        return np.fromiter(map(place.get, values, repeat(missing)), dtype=np.int64, count=len(values))
+    except Exception:  # of a value's own methods, or because it cannot be hashed
+        find = guarded(lambda value: place.get(value, missing), missing)
+        return np.fromiter(map(find, values), dtype=np.int64, count=len(values))

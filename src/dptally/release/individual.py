@@ -27,12 +27,14 @@ from dptally.mechanisms import ZCDP, Mechanism
 from dptally.noise import parameters
 from dptally.noise.parameters import Exact
 from dptally.numerics.exact import between
+from dptally.release import column
 from dptally.release.additive import Additive
 
 __all__ = ["IndividualSums"]
 
 _FINER = 256  # steps of the records' grid in one of the natural grid: the noise is still drawn in 64 bits
 _WIDEST = 1 << 61  # of the budget in squared steps
+_TABLE = "a table with one row for each record"
 
 
 class IndividualSums:
@@ -75,7 +77,8 @@ class IndividualSums:
         """The sum over the records that are still counted, with noise; every record counted has paid for it.
 
         ``contributions``: one row of numbers for each record, which depends on that record and on earlier answers
-        only. A row with a missing or an infinite number counts as zeros.
+        only. A row with a value that is missing, infinite or no number counts as zeros; only the table's shape and
+        the type of a typed one can be refused.
         """
         rows = self._rows(contributions)
         with self.__lock:
@@ -86,12 +89,9 @@ class IndividualSums:
         return np.ldexp(noisy.astype(np.float64), self.__noise.exponent)
 
     def _rows(self, contributions: Any) -> Floats:
-        try:
-            rows = np.asarray(contributions, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidType("contributions", "a table of numbers", type(contributions).__name__) from None
+        rows = _table(contributions)
         if rows.ndim != 2 or len(rows) != len(self.__spent) or not rows.shape[1]:
-            raise InvalidType("contributions", "a table with one row for each record", f"shape {rows.shape}")
+            raise InvalidType("contributions", _TABLE, f"shape {rows.shape}")
         return rows
 
     def _charged(self, rows: Floats) -> NDArray[np.int64]:
@@ -113,6 +113,26 @@ class IndividualSums:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("secret meters are never copied or stored: a copy could be spent twice")
+
+
+def _table(contributions: Any) -> Floats:
+    """The rows as doubles. What has no type of its own is read value by value, and no record decides how others are."""
+    if isinstance(contributions, (list, tuple)):
+        try:
+            return np.array([_row(row) for row in contributions])
+        except ValueError:  # rows of different lengths
+            raise InvalidType("contributions", _TABLE, "rows of different lengths") from None
+    array = np.asarray(contributions)
+    if array.dtype == object and array.ndim == 2:
+        return column.numbers(array.ravel().tolist()).reshape(array.shape)
+    if array.dtype.kind not in "biuf":
+        raise InvalidType("contributions", "a table of numbers", array.dtype.name)
+    return array.astype(np.float64)
+
+
+def _row(row: Any) -> Floats:
+    array = row if isinstance(row, np.ndarray) else column.vector("contributions", row)
+    return array.astype(np.float64) if array.dtype.kind in "biuf" else column.numbers(array.tolist())
 
 
 def _shown(value: Fraction) -> str:

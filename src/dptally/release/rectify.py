@@ -16,6 +16,7 @@ from dptally.law.adjacency import Adjacency
 from dptally.noise import grid as grids
 from dptally.noise import parameters
 from dptally.noise.parameters import Exact
+from dptally.release import column
 from dptally.release.function import Stated, checked_unit, release_function
 from dptally.release.released import ROW, Released
 
@@ -103,17 +104,23 @@ def clip_and_rectify(
 
 def _clipped_steps(output: Any, first: int, last: int, exponent: int) -> int:
     """The output in grid steps, inside the bounds. Its value never reaches an error message."""
-    required = "a function that returns one real number"
-    if isinstance(output, (bool, str, bytes)) or np.ndim(output) != 0:
-        raise InvalidType("algorithm", required, type(output).__name__)
-    try:
-        number = float(output)
-    except OverflowError:  # an integer beyond every double
-        return last if output > 0 else first
-    except (TypeError, ValueError):
-        raise InvalidType("algorithm", required, type(output).__name__) from None
+    required, kind = "a function that returns one real number", type(output)
+    if issubclass(kind, (bool, str, bytes)) or column.guarded(np.ndim, 0)(output) != 0 or not _is_number(kind):
+        raise InvalidType("algorithm", required, kind.__name__)
+    number = column.guarded(_as_double, math.nan)(output)
     if math.isnan(number) or number == -math.inf:
         return first
     if number == math.inf:
         return last
     return min(max(int(grids.to_grid(number, exponent)), first), last)
+
+
+def _is_number(kind: type) -> bool:
+    return hasattr(kind, "__float__") or hasattr(kind, "__index__")
+
+
+def _as_double(output: Any) -> float:
+    try:
+        return float(output)
+    except OverflowError:  # an integer beyond every double
+        return math.inf if output > 0 else -math.inf

@@ -149,6 +149,10 @@ def finite(value: Any, instead: Fraction) -> Fraction:
     """The number itself where it is a finite one. Of a Decimal with an exponent beyond all doubles, whose digits no
     memory would hold, a large one counts as infinite and a small one as 0.
     """
+    return column.guarded(lambda number: _finite(number, instead), instead)(value)
+
+
+def _finite(value: Any, instead: Fraction) -> Fraction:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > parameters.FARTHEST:
@@ -156,4 +160,7 @@ def finite(value: Any, instead: Fraction) -> Fraction:
     exact = isinstance(value, (int, Fraction))
     finite_one = exact or (isinstance(value, float) and math.isfinite(value))
     finite_one = finite_one or (isinstance(value, Decimal) and value.is_finite())
-    return Fraction(value) if finite_one else instead
+    if not finite_one:
+        return instead
+    over, under = Fraction(value).as_integer_ratio()
+    return Fraction(int(over), int(under))  # of Python's own integers: a subclass may do anything later

@@ -6,7 +6,6 @@ slot; the slot's only candidate is then compared character by character, so the 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -35,8 +34,6 @@ def occurrences(array: NDArray[Any], categories: Sequence[Hashable]) -> Counts |
         and all(isinstance(c, str) for c in categories)
     ):
         return _of_text(np.ascontiguousarray(array), [str(c) for c in categories])
-    if array.dtype == object:
-        return _of_objects(array, categories)
     return None
 
 
@@ -91,11 +88,3 @@ def _slots(letters: NDArray[np.uint32]) -> NDArray[np.intp]:
     for column in range(1, letters.shape[1]):
         mixed = mixed * np.uint64(_MULTIPLIER) + letters[:, column]
     return (mixed * np.uint64(_MULTIPLIER) >> np.uint64(64 - _SLOT_BITS)).astype(np.intp)
-
-
-def _of_objects(array: NDArray[Any], categories: Sequence[Hashable]) -> Counts | None:
-    try:
-        seen = Counter(array.tolist())
-    except TypeError:  # something that cannot be hashed
-        return None
-    return np.array([seen.get(category, 0) for category in categories], dtype=np.int64)
