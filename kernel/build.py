@@ -7,6 +7,7 @@ built by the stable ABI: one file serves Python 3.11 and every later one.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -28,6 +29,13 @@ def compiler() -> list[str] | None:
     return None if found is None else [found]
 
 
+def _stamp() -> str:
+    """What the loader compares: version and interface."""
+    text = (PACKAGE / "numerics" / "compiled.py").read_text(encoding="utf-8")
+    found = re.search(r'^INTERFACE = "([\w./]+)"', text, re.MULTILINE)
+    return f'-DDPTALLY_INTERFACE="{found[1]}"' if found else ""
+
+
 def build(directory: Path = PACKAGE, extra: tuple[str, ...] = ()) -> Path:
     """The path of the module. Raises RuntimeError where there is no compiler or it fails."""
     command = compiler()
@@ -40,7 +48,7 @@ def build(directory: Path = PACKAGE, extra: tuple[str, ...] = ()) -> Path:
     shared = ("-bundle", "-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-shared",)
     made = target.with_suffix(f".{os.getpid()}")
     sources = sorted(str(path) for path in HERE.glob("*.c"))
-    arguments = [*command, *FLAGS, *extra, f"-I{headers}", *shared, *sources, "-lm", "-o", str(made)]
+    arguments = [*command, *FLAGS, *extra, _stamp(), f"-I{headers}", *shared, *sources, "-lm", "-o", str(made)]
     result = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if result.returncode:
         made.unlink(missing_ok=True)

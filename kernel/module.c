@@ -398,6 +398,10 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__kernel(void) {
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
+    if (PyModule_AddStringConstant(module, "interface", DPTALLY_INTERFACE) < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
     block_type = PyType_FromSpec(&block_spec);
     contour_type = PyType_FromSpec(&contour_spec);
     if (!block_type || !contour_type) {

@@ -1,0 +1,3 @@
+# what kernel/module.c defines; the module is there after `make kernel` only
+
+from collections.abc import Buffer
