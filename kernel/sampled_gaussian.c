@@ -8,8 +8,10 @@
 #define HIGHEST 4.0
 #define TALLEST 26.0
 #define HALF_LOG_TAU 0.9189385332046727
-#define LONG 256
-#define LUMP 64
+#define LANES 8      /* sums that run beside one another */
+#define CHUNK 256    /* nodes summed up together */
+#define RESTART 16   /* after so many multiplications an exponential is computed anew */
+#define TURNED 48    /* ulps of arguments, sines, multiplications and weights: docs/kernel.md */
 #define NEGLIGIBLE -60.0 /* log of terms that are left out, relative to the largest */
 #define MOST_CELLS 100000
 
@@ -342,7 +344,7 @@ double slope_error(const nodes_t *nodes, size_t depth) {
     for (size_t j = 0; j < nodes->size; j++) mean += nodes->weights[j] * nodes->weight_error[j];
     for (size_t j = 0; j < nodes->size; j++)
         total += nodes->weights[j] * (fabs(nodes->losses[j]) *
-                                          (nodes->weight_error[j] + mean + (5 * (double)depth + 24) * EPS) +
+                                          (nodes->weight_error[j] + mean + (5 * (double)depth + TURNED) * EPS) +
                                       nodes->loss_error[j]);
     return 1.01 * total;
 }
@@ -355,60 +357,82 @@ double slope_error(const nodes_t *nodes, size_t depth) {
 #define WIDE
 #endif
 
-/* acc += (re + i im) (x + i y), for ``block`` numbers at once: one addition for each product */
-WIDE static void add_products(double re, double im, const double *restrict x, const double *restrict y,
-                              double *restrict acc_re, double *restrict acc_im, size_t block) {
-    for (size_t b = 0; b < block; b++) {
-        acc_re[b] += re * x[b] - im * y[b];
-        acc_im[b] += re * y[b] + im * x[b];
+/* x + iy becomes (x + iy)(p + iq) + (x + iy) + (p + iq) for n numbers: from e^{imx} - 1 to e^{i(m+1)x} - 1 */
+WIDE static void turn_on(const double *restrict p, const double *restrict q, const double *restrict x,
+                         const double *restrict y, double *restrict to_x, double *restrict to_y, size_t n) {
+    for (size_t j = 0; j < n; j++) {
+        double re = x[j] * p[j] - y[j] * q[j], im = x[j] * q[j] + y[j] * p[j];
+        to_x[j] = re + x[j] + p[j];
+        to_y[j] = im + y[j] + q[j];
+    }
+}
+
+/* eight doubles at once, as wide as the machine has them (gcc, clang); may start at any double */
+typedef double lanes_t __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double)), may_alias));
+
+/* sums over a chunk of (rows of a) x (rows of b), complex, added to the totals: each product passes CHUNK / LANES + 3
+ * additions before that */
+WIDE static void add_products(const double *a, const double *b, size_t here, size_t rows, size_t columns, double *re,
+                              double *im) {
+    for (size_t g = 0; g < rows; g++)
+        for (size_t k = 0; k < columns; k++) {
+            const double *ar = a + 2 * g * CHUNK, *ai = ar + CHUNK, *br = b + 2 * k * CHUNK, *bi = br + CHUNK;
+            lanes_t sr = {0}, si = {0};
+            for (size_t j = 0; j < here; j += LANES) {
+                lanes_t p = *(const lanes_t *)(ar + j), q = *(const lanes_t *)(ai + j);
+                lanes_t x = *(const lanes_t *)(br + j), y = *(const lanes_t *)(bi + j);
+                sr += p * x - q * y;
+                si += p * y + q * x;
+            }
+            re[g * columns + k] += ((sr[0] + sr[1]) + (sr[2] + sr[3])) + ((sr[4] + sr[5]) + (sr[6] + sr[7]));
+            im[g * columns + k] += ((si[0] + si[1]) + (si[2] + si[3])) + ((si[4] + si[5]) + (si[6] + si[7]));
+        }
+}
+
+/* rows k = 1..number-1 of e^{i k turn x_j} - 1: sines at every RESTART-th, the others each from the one before */
+static void powers(const double *losses, size_t n, double turn, size_t number, double *rows) {
+    double *unit = rows + 2 * CHUNK;
+    for (size_t k = 1; k < number; k++) {
+        double *re = rows + 2 * k * CHUNK, *im = re + CHUNK;
+        if (k == 1 || k % RESTART == 0)
+            for (size_t j = 0; j < n; j++) {
+                double half = 0.5 * (turn * (double)k * losses[j]), sine = sin(half), cosine = cos(half);
+                re[j] = -2.0 * sine * sine;
+                im[j] = 2.0 * sine * cosine;
+            }
+        else
+            turn_on(unit, unit + CHUNK, re - 2 * CHUNK, im - 2 * CHUNK, re, im, n);
     }
 }
 
 int on_grid(const nodes_t *nodes, double step, size_t number, double *real, double *imag, double *flat, double *steep) {
-    size_t n = nodes->size, block = (size_t)sqrt((double)(number - 1)) + 1;
-    size_t giants = (number + block - 1) / block, lump = n > LONG ? LUMP : n, lumps = (n + lump - 1) / lump;
-    double *room = doubles(2 * block + 4 * giants * block + 2 * block);
+    size_t n = nodes->size, block = (size_t)sqrt((double)(number - 1)) + 1, giants = (number + block - 1) / block;
+    size_t chunks = (n + CHUNK - 1) / CHUNK;
+    double *room = doubles(2 * (block + giants + 2) * CHUNK + 2 * giants * block);
     if (!room) return NO_MEMORY;
-    double *small_re = room, *small_im = small_re + block; /* w_j (e^{i b step x_j} - 1) of one node */
-    double *sum_re = small_im + block, *sum_im = sum_re + giants * block;
-    double *acc_re = sum_im + giants * block, *acc_im = acc_re + giants * block;
-    double *base_re = acc_im + giants * block, *base_im = base_re + block;
-    for (size_t l = 0; l < lumps; l++) {
-        size_t last = (l + 1) * lump < n ? (l + 1) * lump : n;
-        memset(acc_re, 0, 2 * giants * block * sizeof(double));
-        for (size_t j = l * lump; j < last; j++) {
-            double loss = nodes->losses[j], weight = nodes->weights[j];
-            for (size_t b = 0; b < block; b++) {
-                double half = 0.5 * (step * (double)b * loss), sine = sin(half), cosine = cos(half);
-                acc_re[b] += small_re[b] = -2.0 * sine * sine * weight;
-                acc_im[b] += small_im[b] = 2.0 * sine * cosine * weight;
-            }
-            for (size_t g = 1; g < giants; g++) {
-                /* e^{i(a+b)} - 1 = E_a E_b + E_a + E_b: the sum of E_b is row 0, that of E_a column 0, where E_b = 0 */
-                double half = 0.5 * ((step * (double)block) * (double)g * loss);
-                double sine = sin(half), cosine = cos(half), re = -2.0 * sine * sine, im = 2.0 * sine * cosine;
-                add_products(re, im, small_re, small_im, acc_re + g * block, acc_im + g * block, block);
-                acc_re[g * block] += re * weight;
-                acc_im[g * block] += im * weight;
-            }
-        }
-        for (size_t i = 0; i < giants * block; i++) {
-            sum_re[i] += acc_re[i];
-            sum_im[i] += acc_im[i];
-        }
+    double *small = room, *large = small + 2 * (block + 1) * CHUNK;
+    double *sum_re = large + 2 * (giants + 1) * CHUNK, *sum_im = sum_re + giants * block;
+    for (size_t c = 0; c < chunks; c++) {
+        size_t first = c * CHUNK, here = n - first < CHUNK ? n - first : CHUNK;
+        const double *losses = nodes->losses + first, *weights = nodes->weights + first;
+        /* e^{i(a+b)} - 1 = E_a E_b + E_a + E_b: row 0 of the giants is 1, so that it sums E_b, and row 0 of the small
+         * ones is 1, so that it sums E_a; the weights are in the small ones, and nothing beyond the nodes */
+        memset(small, 0, 2 * (block + giants + 2) * CHUNK * sizeof(double));
+        powers(losses, here, step, block, small);
+        powers(losses, here, step * (double)block, giants, large);
+        for (size_t j = 0; j < here; j++) large[j] = small[j] = 1.0;
+        for (size_t b = 0; b < 2 * block; b++)
+            for (size_t j = 0; j < CHUNK; j++) small[b * CHUNK + j] *= j < here ? weights[j] : 0.0;
+        add_products(large, small, here, giants, block, sum_re, sum_im);
     }
-    memcpy(base_re, sum_re, block * sizeof(double));
-    memcpy(base_im, sum_im, block * sizeof(double));
-    for (size_t g = 0; g < giants; g++)
-        for (size_t b = 0; b < block && g * block + b < number; b++) {
-            size_t i = g * block + b;
-            int plain = g == 0, first = b == 0;
-            real[i] = plain ? base_re[b] : sum_re[i] + base_re[b] + (first ? 0.0 : sum_re[g * block]);
-            imag[i] = plain ? base_im[b] : sum_im[i] + base_im[b] + (first ? 0.0 : sum_im[g * block]);
-        }
+    for (size_t i = 0; i < number; i++) {
+        size_t g = i / block, b = i % block;
+        real[i] = (g && b ? sum_re[i] : 0.0) + (g ? sum_re[g * block] : 0.0) + (b ? sum_re[b] : 0.0);
+        imag[i] = (g && b ? sum_im[i] : 0.0) + (g ? sum_im[g * block] : 0.0) + (b ? sum_im[b] : 0.0);
+    }
     free(room);
     *flat = nodes->defect;
-    *steep = slope_error(nodes, n > LONG ? LUMP + lumps : n);
+    *steep = slope_error(nodes, CHUNK / LANES + 3 + chunks);
     return DONE;
 }
 
