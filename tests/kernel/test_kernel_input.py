@@ -86,7 +86,17 @@ def extremes(module: Any, number: int) -> None:
         count = float(draw.choice((1, 1000, 10**6, 2**53)))
         try:
             found = module.block(
-                rate, sigma, draw.random() < 0.5, count, count, count, draw.random() < 0.5, any_number(), True, choices, 1e5
+                rate,
+                sigma,
+                draw.random() < 0.5,
+                count,
+                count,
+                count,
+                draw.random() < 0.5,
+                any_number(),
+                True,
+                choices,
+                1e5,
             )
             if found is not None:
                 low, high, _ = found.contour(count).log_delta(any_number())
@@ -145,6 +155,11 @@ def _sanitizer() -> str:
     """libasan of the compiler; skips, and says so, without it."""
     answer = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=False)
     found = answer.stdout.strip()
-    if sys.platform != "linux" or answer.returncode or not os.path.isabs(found) or ctypes.util.find_library("c") is None:
+    if (
+        sys.platform != "linux"
+        or answer.returncode
+        or not os.path.isabs(found)
+        or ctypes.util.find_library("c") is None
+    ):
         pytest.skip("NO ADDRESS SANITIZER: the kernel is not tested under it")
     return found

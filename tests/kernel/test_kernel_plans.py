@@ -49,7 +49,7 @@ def apart(one: tuple[float, float], other: tuple[float, float]) -> float:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_same_intervals_as_numpy(module: ModuleType, part: int) -> None:
-    answered = refused = 0
+    answered = sharp = refused = 0
     for composition, log_delta in plans(part, thinned(10_000) // PARTS):
         target = log_delta, log_delta
         pure = curve._block(*_block_of(composition, log_delta))
@@ -66,17 +66,19 @@ def test_the_same_intervals_as_numpy(module: ModuleType, part: int) -> None:
         one, other = epsilon_ends(slow_contour, target), epsilon_ends(fast_contour, target)
         assert apart(one, other) <= 0, (composition, log_delta, one, other)
         wide = _width(one)
-        assert _width(other) <= 4 * wide + 1e-12, (composition, log_delta, one, other)
-        if wide < 1e-9:
-            assert abs(other.upper - one.upper) <= 2e-9 * one.upper + 1e-300
-    assert answered > 4 * refused
+        if wide < 1e-7 and one.lower > 0:  # others are where another route answers
+            sharp += 1
+            assert _width(other) <= 2 * wide + 1e-12, (composition, log_delta, one, other)
+    assert sharp > 0.7 * answered > refused
 
 
 def _width(ends: Ends) -> float:
     return (ends.upper - ends.lower) / max(ends.upper, 1e-300) if math.isfinite(ends.upper) else math.inf
 
 
-def _block_of(composition: Composition, log_delta: float) -> tuple[Composition, tuple[int, int, int], float, object, int]:
+def _block_of(
+    composition: Composition, log_delta: float
+) -> tuple[Composition, tuple[int, int, int], float, object, int]:
     ((law, count),) = composition.parts
     tuning = STANDARD.contour
     return Composition(((law, 1),)), curve._neighbours(count, tuning.block_ratio), log_delta, tuning, 7_500_000
