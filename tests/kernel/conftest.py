@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import ModuleType
 
+import kernel_built
 import pytest
 
-import kernel_built
 from dptally.accounting.certified.contour import curve
 from dptally.numerics import compiled
 

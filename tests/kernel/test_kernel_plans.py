@@ -6,6 +6,7 @@ import math
 import random
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,9 +77,7 @@ def _width(ends: Ends) -> float:
     return (ends.upper - ends.lower) / max(ends.upper, 1e-300) if math.isfinite(ends.upper) else math.inf
 
 
-def _block_of(
-    composition: Composition, log_delta: float
-) -> tuple[Composition, tuple[int, int, int], float, object, int]:
+def _block_of(composition: Composition, log_delta: float) -> tuple[Any, ...]:
     ((law, count),) = composition.parts
     tuning = STANDARD.contour
     return Composition(((law, 1),)), curve._neighbours(count, tuning.block_ratio), log_delta, tuning, 7_500_000

@@ -87,6 +87,8 @@ class Compiled:
 
     def is_below(self, epsilon: float, log_delta: float, tuning: ContourTuning) -> bool:
         """Whether a few tilts, or a rough contour through one, show that delta(eps) is at most exp(log_delta)."""
+        if not 0 < epsilon < math.inf:
+            return False
         found: bool = kernel().is_below(*self.law, self.times, epsilon, log_delta, _packed(tuning), tuning.most_work)
         return found
 
