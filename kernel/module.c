@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "contour.h"
+#include "noise.h"
 
 #define MOST_COUNT 9007199254740992.0 /* 2^53: counts are exact doubles */
 
@@ -26,7 +27,8 @@ static int items(PyObject *object, const char *name, char format, Py_ssize_t siz
     if (PyObject_GetBuffer(object, view, flags) < 0) return -1;
     const char *given = view->format ? view->format : "B";
     if (given[0] == '=' || given[0] == '@') given++;
-    if (view->ndim != 1 || given[0] != format || given[1] || view->itemsize != size) {
+    int same = given[0] == format || (format == 'q' && given[0] == 'l'); /* the same on most systems: the size decides */
+    if (view->ndim != 1 || !same || given[1] || view->itemsize != size) {
         PyErr_Format(PyExc_TypeError, "%s must be a flat array of items '%c' of %zd bytes", name, format, size);
         PyBuffer_Release(view);
         return -1;
@@ -379,6 +381,57 @@ static PyObject *nodes(PyObject *Py_UNUSED(module), PyObject *args) {
     return answer;
 }
 
+/* -- noise --------------------------------------------------------------------------------------------------------- */
+
+/* draws into ``room`` from ``given``: (draws made, bytes used) */
+static PyObject *drawn(PyObject *given, PyObject *room, const gaussian_t *law, uint64_t numerator, uint64_t denominator) {
+    Py_buffer pool, out;
+    if (items(given, "bytes", 'B', 1, 0, &pool) < 0) return NULL;
+    if (items(room, "out", 'q', 8, 1, &out) < 0) {
+        PyBuffer_Release(&pool);
+        return NULL;
+    }
+    bytes_t bytes = {pool.buf, (const uint8_t *)pool.buf + pool.len, 0, 0};
+    size_t count = (size_t)out.len / sizeof(int64_t), made;
+    Py_BEGIN_ALLOW_THREADS
+    made = law ? gaussian_draws(&bytes, law, out.buf, count)
+               : laplace_draws(&bytes, numerator, denominator, out.buf, count);
+    Py_END_ALLOW_THREADS
+    Py_ssize_t used = (Py_ssize_t)(bytes.at - (const uint8_t *)pool.buf);
+    PyBuffer_Release(&pool);
+    PyBuffer_Release(&out);
+    if (bytes.wide) {
+        PyErr_SetString(PyExc_OverflowError, "a draw beyond 64 bits: less likely than exp(-8,000,000)");
+        return NULL;
+    }
+    return Py_BuildValue("nn", (Py_ssize_t)made, used);
+}
+
+static PyObject *draw_laplace(PyObject *Py_UNUSED(module), PyObject *args) {
+    long long numerator, denominator;
+    PyObject *given, *room;
+    if (!PyArg_ParseTuple(args, "LLOO", &numerator, &denominator, &given, &room)) return NULL;
+    if (numerator < 1 || denominator < 1 || (uint64_t)numerator > WIDEST_SCALE) {
+        PyErr_SetString(PyExc_ValueError, "the scale must be positive, its numerator at most 2^38");
+        return NULL;
+    }
+    return drawn(given, room, NULL, (uint64_t)numerator, (uint64_t)denominator);
+}
+
+static PyObject *draw_gaussian(PyObject *Py_UNUSED(module), PyObject *args) {
+    long long numerator, scale, step, bottom;
+    PyObject *given, *room;
+    if (!PyArg_ParseTuple(args, "LLLLOO", &numerator, &scale, &step, &bottom, &given, &room)) return NULL;
+    /* |drawn| <= scale (MOST_RUNS + 1), so that |drawn| step stays below 2^63 */
+    if (numerator < 1 || scale < 1 || step < 1 || bottom < 1 || (uint64_t)scale > WIDEST_SCALE ||
+        step > INT64_MAX / scale / (MOST_RUNS + 1)) {
+        PyErr_SetString(PyExc_ValueError, "the variance is too wide for 64 bits");
+        return NULL;
+    }
+    gaussian_t law = {(uint64_t)numerator, (uint64_t)scale, (uint64_t)step, (uint64_t)bottom};
+    return drawn(given, room, &law, 0, 0);
+}
+
 static PyMethodDef methods[] = {
     {"block", block, METH_VARARGS,
      "block(rate, scale, remove, first, middle, last, is_epsilon, value, shorter, choices, most_work)"},
@@ -387,6 +440,8 @@ static PyMethodDef methods[] = {
     {"moment_table", moments, METH_VARARGS, "moment_table(rate, scale, remove, theta, out)"},
     {"log_decay", decays, METH_VARARGS, "log_decay(rate, scale, remove, theta, start, out)"},
     {"characteristic", nodes, METH_VARARGS, "characteristic(rate, scale, remove, theta, reach, log_tolerance)"},
+    {"laplace", draw_laplace, METH_VARARGS, "laplace(numerator, denominator, bytes, out)"},
+    {"gaussian", draw_gaussian, METH_VARARGS, "gaussian(numerator, scale, step, bottom, bytes, out)"},
     {NULL, NULL, 0, NULL},
 };
 
