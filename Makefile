@@ -68,8 +68,18 @@ door: $(VENV)/.dev
 	$(BIN)/ruff format --quiet src/dptally/mechanisms/table.py
 
 clean:
+	rm -f src/dptally/_kernel*.so
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
 
+# the compiled kernel beside the sources, where a C compiler is: docs/kernel.md. Without it everything works, slower.
+# `make kernel-wheel` makes a wheel of this platform in dist/ that has it inside
+.PHONY: kernel kernel-wheel bench-kernel
+kernel: $(VENV)/.user
+	$(BIN)/python kernel/build.py
+kernel-wheel: | $(VENV)/bin/python
+	DPTALLY_BUILD_KERNEL=1 $(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+bench-kernel: kernel
+	$(BIN)/python benchmarks/bench_kernel.py
 # dptally beside its peers: benchmarks/RESULTS.md. Each tool gets its own environment under .venv-bench.
 .PHONY: bench bench-start soak
 bench: .venv-bench/dptally/.ready

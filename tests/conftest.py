@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+# the numpy code is the reference: the suite tests it, and tests/kernel the kernel beside it
+os.environ["DPTALLY_KERNEL"] = os.environ.get("DPTALLY_TEST_KERNEL", "0")
 sys.path.insert(0, str(Path(__file__).parent))  # the helpers golden.py and truth/ are imported by name
 
 #: families that `make quick` leaves out: soak tests by nature, real processes and servers, whole pages, other tools

@@ -82,8 +82,16 @@ class Commands(Suggesting):
             formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
 
 
+def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        from dptally.numerics.compiled import described
+
+        click.echo(f"dptally, version {dptally.__version__} (compiled kernel: {described()})")
+        ctx.exit()
+
+
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(dptally.__version__, prog_name="dptally")
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """How much privacy a differentially private computation spends, with proof-grade certainty.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from dptally.numerics.rounding import EPS, FUNCTION_ULPS
 __all__ = [
     "Band",
     "Characteristic",
+    "CompiledLaw",
     "Edge",
     "GaussianCharacteristic",
     "MomentTable",
@@ -42,6 +43,14 @@ class MomentTable:
     error: Floats
     first: Floats
     second: Floats
+
+
+class CompiledLaw(NamedTuple):
+    """What the compiled kernel wants to know of a sampled Gaussian: docs/kernel.md."""
+
+    rate: float
+    scale: float
+    remove: bool
 
 
 class Transformable(Protocol):

@@ -22,7 +22,7 @@ from dptally.errors import Unanswerable
 from dptally.interval import Interval
 from dptally.law.adjacency import Direction
 from dptally.law.ball import BallLoss
-from dptally.law.characteristic import Band, Characteristic, Edge, MomentTable
+from dptally.law.characteristic import Band, Characteristic, CompiledLaw, Edge, MomentTable
 from dptally.law.listed import ListedAtoms
 from dptally.law.spread import Spread
 from dptally.numerics.arrays import Floats as Floats
@@ -178,6 +178,10 @@ class Law(ABC):
             second = (above - 2 * moment + below) / gap**2
         stated = self.log_moment_and_error(theta)[1]
         return MomentTable(theta, moment, np.maximum(1e-9 * (1.0 + np.abs(moment)), stated), first, second)
+
+    def compiled(self) -> CompiledLaw | None:
+        """The law as the compiled kernel knows it, where it does."""
+        return None
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
         """The tilted characteristic function for \\|u\\| <= reach to exp(log_tolerance); None where contours do not

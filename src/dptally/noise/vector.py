@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dptally.noise import scalar
 from dptally.noise.source import ByteSource
+from dptally.numerics.compiled import kernel
 
 __all__ = ["below", "bernoulli", "bernoulli_exp", "gaussian", "gaussian_fits", "laplace", "laplace_fits"]
 
@@ -26,6 +27,8 @@ Coin = Callable[[NDArray[np.intp]], Flags]  # one toss for each of these element
 BLOCK = 1 << 15  # elements at a time: the working arrays stay in the processor's cache
 WIDEST = (1 << 63) - 1
 _ROOT = math.isqrt(WIDEST)
+_KERNEL_SCALE, _KERNEL_RUNS = 1 << 38, 1 << 23  # kernel/noise.h
+_KERNEL_BYTES = 16  # of randomness fetched for each draw: about what one takes
 _HEAD_BITS = 62  # of a wide fraction, compared in 64-bit integers
 
 
@@ -139,6 +142,31 @@ def _exp_of_sum(source: ByteSource, wholes: Integers, coin: Coin) -> Flags:
     return result
 
 
+def _compiled(source: ByteSource, count: int, draw: Callable[[bytes, Integers], tuple[int, int]]) -> Integers:
+    """Draws of the compiled kernel: it says how many it made of these bytes and how many bytes they took.
+
+    A draw that the bytes did not suffice for is made again from the same bytes and more behind them: to drop it would
+    prefer draws that take few.
+    """
+    out = np.empty(count, dtype=np.int64)
+    filled, pool = 0, b""
+    while filled < count:
+        part = out[filled : filled + BLOCK]
+        pool += source.take(max(256, _KERNEL_BYTES * len(part) - len(pool)))
+        made, used = draw(pool, part)
+        filled, pool = filled + made, pool[used:]
+    return out
+
+
+def _kernel_takes(numerator: int, scale: int, step: int, bottom: int) -> bool:
+    """Whether every product of the kernel's stays in 64 bits: runs are at most 2^23 long there."""
+    return (
+        max(numerator, bottom) <= WIDEST
+        and scale <= _KERNEL_SCALE
+        and step <= WIDEST // scale // (_KERNEL_RUNS + 1)
+    )
+
+
 def laplace_fits(numerator: int, denominator: int) -> bool:
     """Whether the scale numerator / denominator is narrow enough for ``laplace``."""
     return numerator <= 1 << 54 and denominator <= 1 << 62
@@ -146,6 +174,9 @@ def laplace_fits(numerator: int, denominator: int) -> bool:
 
 def laplace(source: ByteSource, numerator: int, denominator: int, count: int) -> NDArray[Any]:
     """``count`` discrete Laplace draws of scale numerator / denominator.  [CKS 2020, Alg. 2]"""
+    module = kernel()
+    if module is not None and numerator <= _KERNEL_SCALE and denominator <= WIDEST:
+        return _compiled(source, count, lambda pool, out: module.laplace(numerator, denominator, pool, out))
     kept: list[NDArray[Any]] = []
     missing = count
     while missing > 0:
@@ -193,7 +224,10 @@ def _products_fit(numerator: int, denominator: int) -> bool:
 
 def gaussian(source: ByteSource, numerator: int, denominator: int, count: int) -> NDArray[Any]:
     """``count`` discrete Gaussian draws of variance numerator / denominator.  [CKS 2020, Alg. 3]"""
-    scale = _gaussian_constants(numerator, denominator)[0]
+    scale, step, bottom = _gaussian_constants(numerator, denominator)
+    module = kernel()
+    if module is not None and _kernel_takes(numerator, scale, step, bottom):
+        return _compiled(source, count, lambda pool, out: module.gaussian(numerator, scale, step, bottom, pool, out))
     accepts = _accepts_narrow if _products_fit(numerator, denominator) else _accepts_wide
     kept: list[NDArray[Any]] = []
     missing = count

@@ -13,6 +13,7 @@ import numpy as np
 from dptally.accounting import renyi
 from dptally.accounting.certified.big_jump import plan as jumps
 from dptally.accounting.certified.contour import chernoff, inversion
+from dptally.accounting.certified.contour.compiled import ready
 from dptally.accounting.certified.contour.tables import tabulate_at
 from dptally.accounting.certified.tuning import STANDARD, Tuning
 from dptally.accounting.moments import log_moment_upper
@@ -109,6 +110,9 @@ class Plan:
 
         delta falls with eps: where it is at most the target at the floor, eps is at most the floor.
         """
+        known = ready(self.parts)
+        if known is not None:
+            return known.is_below(self.floor, log_delta, self.tuning.below)
         with np.errstate(all="ignore"):
             rows = chernoff.glance(self.composition, log_delta, self.floor, self.tuning.below)
             bounds = chernoff.epsilon_bounds(rows, log_delta)

@@ -18,6 +18,7 @@ import numpy as np
 from dptally.accounting.certified.bounds import Ends
 from dptally.accounting.certified.contour.aliasing import alias_period, alias_periods
 from dptally.accounting.certified.contour.chernoff import epsilon_bounds
+from dptally.accounting.certified.contour.compiled import CompiledBlock, CompiledContour, ready
 from dptally.accounting.certified.contour.inversion import Inversion, invertible, tilted
 from dptally.accounting.certified.contour.nodes import Grid, Nodes
 from dptally.accounting.certified.contour.saddle import Saddle, at_delta
@@ -70,7 +71,7 @@ def curve(
 
 def for_delta(
     composition: Composition, log_delta: float, tuning: ContourTuning = STANDARD.contour, most_work: int | None = None
-) -> Inversion | None:
+) -> Inversion | CompiledContour | None:
     """The contour of a plan of one law near the eps where delta(eps) is about exp(log_delta), by way of its block."""
     ((law, count),) = composition.parts
     if not invertible(composition.parts):
@@ -92,9 +93,12 @@ def _neighbours(count: int, ratio: float) -> tuple[int, int, int]:
 
 def _block(
     composition: Composition, counts: tuple[int, int, int], log_delta: float, tuning: ContourTuning, most_work: int
-) -> _Block | None:
+) -> _Block | CompiledBlock | None:
     """The recipe of a single contour for the first count, the last and all between: only the power of phi differs."""
     first, middle, last = counts
+    known = ready(composition.parts)
+    if known is not None:
+        return known.block(counts, log_delta, tuning, most_work)
     found = tilted([(law, middle * n) for law, n in composition.parts], at_delta(log_delta), tuning)
     if found is None:
         return None

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dptally.accounting.certified.bounds import LogBounds
 from dptally.accounting.certified.contour.aliasing import Aliasing
+from dptally.accounting.certified.contour.compiled import CompiledContour, ready
 from dptally.accounting.certified.contour.nodes import MOST_ELEMENTS, Grid, Nodes
 from dptally.accounting.certified.contour.saddle import Locate, Saddle, at_delta, at_epsilon, row_at
 from dptally.accounting.certified.contour.tables import Losses, added, leading, merged, rows_of, tabulate
@@ -168,30 +169,34 @@ def invert(
 
 def for_delta(
     composition: Composition, log_delta: float, tuning: ContourTuning = STANDARD.contour, most_work: int | None = None
-) -> Inversion | None:
+) -> Inversion | CompiledContour | None:
     """The contour whose saddle is where delta(eps) is about exp(log_delta)."""
-    return _located(composition, at_delta(log_delta), None, tuning, most_work)
+    return _located(composition, log_delta, False, tuning, most_work)
 
 
 def for_epsilon(
     composition: Composition, epsilon: float, tuning: ContourTuning = STANDARD.contour, most_work: int | None = None
-) -> Inversion | None:
+) -> Inversion | CompiledContour | None:
     """The contour through the saddle of this eps."""
-    return _located(composition, at_epsilon(epsilon), epsilon, tuning, most_work)
+    return _located(composition, epsilon, True, tuning, most_work)
 
 
 def _located(
-    composition: Composition, locate: Locate, epsilon: float | None, tuning: ContourTuning, most_work: int | None
-) -> Inversion | None:
+    composition: Composition, value: float, is_epsilon: bool, tuning: ContourTuning, most_work: int | None
+) -> Inversion | CompiledContour | None:
     parts = composition.parts
     if not invertible(parts):
         return None
-    found = tilted(parts, locate, tuning)
+    most_work = tuning.most_work if most_work is None else most_work
+    known = ready(parts)
+    if known is not None:
+        return known.contour(value, is_epsilon, tuning, most_work)
+    found = tilted(parts, at_epsilon(value) if is_epsilon else at_delta(value), tuning)
     if found is None:
         return None
     tilts, row, decaying = found
-    saddle = Saddle.of(row, asked=epsilon)
-    return invert(parts, saddle, tilts, decaying, tuning, tuning.most_work if most_work is None else most_work)
+    saddle = Saddle.of(row, asked=value if is_epsilon else None)
+    return invert(parts, saddle, tilts, decaying, tuning, most_work)
 
 
 def at_row(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.accounting.certified.contour import inversion
+from dptally.accounting.certified.contour.compiled import CompiledContour
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.routes import Contour
 from dptally.accounting.certified.tuning import STANDARD, SearchTuning, Tuning
@@ -23,6 +24,7 @@ from dptally.numerics.rounding import EPS
 
 __all__ = ["deltas_by_contours", "epsilons_by_contours"]
 
+Contours = inversion.Inversion | CompiledContour
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
@@ -32,10 +34,10 @@ def epsilons_by_contours(
 ) -> tuple[Floats, Floats]:
     """Ends of eps for targets whose logarithms lie in [low, high], elementwise; NaN where no contour was sharp."""
 
-    def made(i: int) -> inversion.Inversion | None:
+    def made(i: int) -> Contours | None:
         return inversion.for_delta(composition, float(low[i]), tuning.contour)
 
-    def answered(contour: inversion.Inversion, rows: Rows) -> tuple[Floats, Floats]:
+    def answered(contour: Contours, rows: Rows) -> tuple[Floats, Floats]:
         return _epsilon_ends(contour, low[rows], high[rows], tuning.search)
 
     sharp = tuning.routes.sharp_contour
@@ -52,10 +54,10 @@ def deltas_by_contours(
     """
     known = np.full(len(epsilon), -np.inf) if enough is None else enough
 
-    def made(i: int) -> inversion.Inversion | None:
+    def made(i: int) -> Contours | None:
         return inversion.for_epsilon(composition, float(epsilon[i]), tuning.contour)
 
-    def answered(contour: inversion.Inversion, rows: Rows) -> tuple[Floats, Floats]:
+    def answered(contour: Contours, rows: Rows) -> tuple[Floats, Floats]:
         lower, upper, _ = contour.log_delta_many(epsilon[rows])
         return lower, upper
 
@@ -69,8 +71,8 @@ def deltas_by_contours(
 def _shared(
     plan: Plan,
     order: Floats,
-    made: Callable[[int], inversion.Inversion | None],
-    answered: Callable[[inversion.Inversion, Rows], tuple[Floats, Floats]],
+    made: Callable[[int], Contours | None],
+    answered: Callable[[Contours, Rows], tuple[Floats, Floats]],
     sharp: Callable[[Rows, Floats, Floats], Mask],
 ) -> tuple[Floats, Floats]:
     lower, upper = np.full((2, len(order)), np.nan)
@@ -96,9 +98,7 @@ def _shared(
     return lower, upper
 
 
-def _epsilon_ends(
-    contour: inversion.Inversion, low: Floats, high: Floats, tuning: SearchTuning
-) -> tuple[Floats, Floats]:
+def _epsilon_ends(contour: Contours, low: Floats, high: Floats, tuning: SearchTuning) -> tuple[Floats, Floats]:
     """As :func:`~dptally.accounting.certified.solve.epsilon_ends`, for many targets: Newton, then verified ends."""
     goal = 0.5 * (low + high)
     eps = np.full(len(goal), contour.saddle)
@@ -121,7 +121,7 @@ def _epsilon_ends(
 
 
 def _verified(
-    contour: inversion.Inversion,
+    contour: Contours,
     start: Floats,
     distance: Floats,
     sign: float,

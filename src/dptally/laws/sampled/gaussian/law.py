@@ -14,7 +14,7 @@ from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.adjacency import Direction
 from dptally.law.ball import BallLoss
-from dptally.law.characteristic import Characteristic, Edge, MomentTable
+from dptally.law.characteristic import Characteristic, CompiledLaw, Edge, MomentTable
 from dptally.law.law import Numbers
 from dptally.law.spread import Spread
 from dptally.laws.quadrature.losses import (
@@ -139,6 +139,9 @@ class SampledGaussianLaw(Law):
 
     def log_decay(self, theta: float, start: Floats) -> Floats:
         return self._kernel().log_decay(theta, start)
+
+    def compiled(self) -> CompiledLaw:
+        return CompiledLaw(self.rate, self.sigma, self.side is Direction.REMOVE)
 
     def band(self, low: Edge | None, high: Edge | None) -> SampledGaussianBand | None:
         return SampledGaussianBand(self._kernel(), low, high) if self.side is Direction.REMOVE else None
