@@ -19,6 +19,8 @@ from dptally.numerics.rounding import EPS
 
 __all__ = ["MixedLaw"]
 
+_RARE = 0.05  # of the decay of the others: shares of parts whose own decay is not looked at
+
 
 @dataclass(frozen=True, slots=True)
 class MixedLaw(Law):
@@ -103,9 +105,10 @@ class MixedLaw(Law):
         total = float(np.logaddexp.reduce(logs))
         share = np.exp(logs - total)
         share = share / share.sum()
-        moment_error = max(one.log_moment_error for one in nodes) * 1.1 + EPS * (32 + 4 * float(np.abs(logs).max()))
-        # the shares of the parts err by their moments' errors
-        doubt = [2 * one.log_moment_error + EPS * (16 + 4 * float(np.abs(logs).max())) for one in nodes]
+        errors = np.array([one.log_moment_error for one in nodes])
+        moment_error = float(share @ errors) * 1.1 + EPS * (32 + 4 * float(np.abs(logs).max()))
+        # the share of a part errs by its own moment's error and by that of the whole
+        doubt = 1.1 * errors + moment_error
         return NodeCharacteristic.of(
             np.concatenate([one.losses + one.centre for one in nodes]),
             np.concatenate([one.weights * part for one, part in zip(nodes, share, strict=True)]),
@@ -123,5 +126,10 @@ class MixedLaw(Law):
             return np.zeros_like(start)
         slack = 2 * max(float(one.error[0]) for one in table) + 1e-12
         share = logs - float(np.logaddexp.reduce(logs))
-        decay = np.stack([law.log_decay(theta, start) for law, _ in self.parts]) + share[:, None]
-        return np.asarray(np.minimum(np.logaddexp.reduce(decay) + slack, 0.0))
+        order = np.argsort(-share).tolist()
+        total = self.parts[order[0]][0].log_decay(theta, start) + share[order[0]]
+        for i in order[1:]:
+            # |phi| <= 1 is enough for a part that is small beside what the others have lost
+            rare = share[i] < math.log(_RARE) + float(np.log(-np.expm1(np.minimum(total, -1e-300)).max()))
+            total = np.logaddexp(total, share[i] if rare else share[i] + self.parts[i][0].log_decay(theta, start))
+        return np.asarray(np.minimum(total + slack, 0.0))

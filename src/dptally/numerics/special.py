@@ -22,6 +22,7 @@ __all__ = [
     "bdtr",
     "bdtrc",
     "betainc",
+    "betaincc",
     "betainccinv",
     "betaincinv",
     "erfcx",
@@ -57,6 +58,7 @@ _ufuncs = _compiled()
 bdtr: Any = _ufuncs.bdtr
 bdtrc: Any = _ufuncs.bdtrc
 betainc: Any = _ufuncs.betainc
+betaincc: Any = _ufuncs.betaincc
 betainccinv: Any = _ufuncs.betainccinv
 betaincinv: Any = _ufuncs.betaincinv
 erfcx: Any = _ufuncs.erfcx

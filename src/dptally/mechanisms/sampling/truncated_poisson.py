@@ -52,18 +52,18 @@ class TruncatedPoisson(Sampler):
             raise InvalidArgument("dataset_size", "at most 10^12", self.dataset_size)
 
     def laws(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...]:
-        from dptally.laws.sampled.truncated import overflow, truncated_poisson_law, truncated_replace_law
+        from dptally.laws.sampled.truncated import Overflow, truncated_poisson_law, truncated_replace_law
 
         sigma = step.noise
         if sigma is None:
             raise refused(self, step, adjacency, "Gaussian noise")
-        full, kept = (0.0, 0.0) if self.cap >= self.dataset_size else overflow(self.rate, self.dataset_size, self.cap)
+        overflow = Overflow.of(self.rate, self.dataset_size, self.cap)
         if adjacency is not ADD_REMOVE:
-            return (truncated_replace_law(self.rate, sigma, full, kept),)
-        return tuple(truncated_poisson_law(self.rate, sigma, full, kept, side) for side in Direction)
+            return (truncated_replace_law(self.rate, sigma, overflow),)
+        return tuple(truncated_poisson_law(self.rate, sigma, overflow, side) for side in Direction)
 
     def laws_below(self, step: Step, adjacency: Adjacency) -> tuple[Law, ...] | None:
-        from dptally.laws.sampled.truncated import least_rate, truncated_poisson_law, truncated_replace_law
+        from dptally.laws.sampled.truncated import NEVER, least_rate, truncated_poisson_law, truncated_replace_law
 
         sigma = step.noise
         if sigma is None or self.cap >= self.dataset_size:
@@ -72,8 +72,8 @@ class TruncatedPoisson(Sampler):
         if not rate > 1e-100:
             return ()
         if adjacency is not ADD_REMOVE:
-            return (truncated_replace_law(rate, sigma, 0.0, 0.0),)
-        return tuple(truncated_poisson_law(rate, sigma, 0.0, 0.0, side) for side in Direction)
+            return (truncated_replace_law(rate, sigma, NEVER),)
+        return tuple(truncated_poisson_law(rate, sigma, NEVER, side) for side in Direction)
 
     def why(self) -> str:
         return "upper end: a bounding pair; lower end: a record among records that contribute nothing"

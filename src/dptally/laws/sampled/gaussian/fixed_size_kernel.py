@@ -21,7 +21,6 @@ from dptally.law.characteristic import MomentTable, NodeCharacteristic
 from dptally.laws.quadrature.legendre import gauss_legendre
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
 from dptally.numerics.rounding import EPS
-from dptally.numerics.special import ndtr
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +30,9 @@ _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 _RHO = np.array([1.2, 1.5, 2.0, 2.7, 3.5, 5.0])
 _MOST_POINTS = 160  # of one panel
 _MAX_NODES = 20_000
-_TABLE_POINTS = 20
+_TABLE_POINTS = 16
+_HIGHEST = 4.0  # how far a path is moved at most
+_CELL, _HALVINGS = 1 / 8, 16
 _GAUSS_ULPS = 16.0  # of nodes (absolute, of 1) and weights (relative): one is enough
 
 
@@ -86,34 +87,33 @@ class FixedSizeNodes:
 
     def _panels(self, end: float) -> tuple[Floats, float]:
         """(centres, half-width) of panels that cover [0, end]."""
-        half = 0.5 * min(1.0, self.scale)
+        half = min(1.0, self.scale)
         number = math.ceil(end / (2 * half))
         return np.asarray(half * (2.0 * np.arange(number) + 1.0), dtype=np.float64), half
 
-    def _log_excess(self, centres: Floats, half: float, theta: float, reach: float) -> Floats:
-        """For each rho the log of the sum over the panels of H (64/15) S / (1 - rho^-2); inf where the ellipse is too
-        tall.
+    def _log_excess(self, centres: Floats, half: float, theta: Floats, reach: float) -> Floats:
+        """For each theta and rho at least the log of the sum over the panels of H (64/15) S / (1 - rho^-2); inf where
+        the ellipse is too tall.
         """
         m, s = 1.0 / self.scale, self.scale
         long, tall = 0.5 * half * (_RHO + 1 / _RHO), 0.5 * half * (_RHO - 1 / _RHO)
-        left, right = centres - long[:, None], centres + long[:, None]
-        share_l, share_r = self._share_any(left), self._share_any(right)
+        ends = np.stack((centres - long[:, None], centres + long[:, None]))
+        share = self._share_any(ends)
         angle = m * tall[:, None]
         usable = angle[:, 0] < 1.2
         angle = np.minimum(angle, 1.2)
-        variance = np.minimum(0.25, share_r * (1 - share_l)) / s**2
-        argument = np.minimum(angle, share_r * np.tan(angle))
-        log_phi = -0.5 * (np.stack((left, right)) + 0.5 * m) ** 2 - _HALF_LOG_TAU
-        log_a = np.stack((self._log_a_any(left), self._log_a_any(right)))
+        product = np.minimum(0.25, share[1] * (1 - share[0]))
+        argument = np.minimum(angle, share[1] * np.tan(angle))
+        log_phi = -0.5 * (ends + 0.5 * m) ** 2 - _HALF_LOG_TAU
+        log_a = self._log_a_any(ends)
+        shrunk = np.log(np.maximum(np.cos(0.5 * angle) ** 2, 1 - angle**2 * product))
         square = 0.5 * long[:, None] ** 2  # (2 long)^2 / 8
-        rise = (log_phi + (1 + theta) * log_a).max(axis=0) + square
-        fall = (log_phi - theta * log_a).max(axis=0) + (1 + theta * variance) * square
-        shrunk = np.maximum(np.cos(0.5 * angle) ** 2, 1 - angle**2 * np.minimum(0.25, share_r * (1 - share_l)))
-        fall = fall - 0.5 * theta * np.log(shrunk)
-        total = np.logaddexp(rise, fall) + reach * argument + 0.5 * tall[:, None] ** 2
-        top = total.max(axis=1)
-        out = top + np.log(np.exp(total - top[:, None]).sum(axis=1))
-        out += math.log(half * 64 / 15) - np.log1p(-(_RHO**-2)) + 1e-9
+        order = np.asarray(theta, dtype=np.float64)[:, None, None]
+        rise = np.maximum(*(phi + (1 + order) * log for phi, log in zip(log_phi, log_a, strict=True)))
+        fall = np.maximum(*(phi - order * log for phi, log in zip(log_phi, log_a, strict=True)))
+        fall += order * (product * (square / s**2) - 0.5 * shrunk)
+        total = np.maximum(rise, fall) + (reach * argument + 0.5 * tall[:, None] ** 2 + square)
+        out = total.max(axis=2) + math.log(2.0 * len(centres) * half * 64 / 15) - np.log1p(-(_RHO**-2)) + 1e-9
         return np.where(usable, out, np.inf)
 
     def _nodes(self, centres: Floats, half: float, number: int) -> tuple[Floats, Floats]:
@@ -130,19 +130,17 @@ class FixedSizeNodes:
         x, weight = self._nodes(centres, half, _TABLE_POINTS)
         loss = self.log_a(x)
         base = np.log(weight) - 0.5 * (x + 0.5 / self.scale) ** 2 - _HALF_LOG_TAU
-        rise = base + np.multiply.outer(1 + theta, loss)
-        fall = base - np.multiply.outer(theta, loss)
-        top = np.maximum(np.maximum(rise.max(axis=1), fall.max(axis=1)), 0.0)[:, None]
-        rise, fall = np.exp(rise - top), np.exp(fall - top)
-        total = rise.sum(axis=1) + fall.sum(axis=1) + self.atom * np.exp(-top[:, 0])
-        first = (rise - fall) @ loss / total
-        second = (rise + fall) @ (loss * loss) / total - first * first
-        k = top[:, 0] + np.log(total)
-        log_defect = [
-            float((self._log_excess(centres, half, t, 0.0) - 2 * _TABLE_POINTS * np.log(_RHO)).min())
-            for t in theta.tolist()
-        ]
-        defect = np.exp(np.minimum(np.array(log_defect) - k, 700.0))
+        powers = np.stack((np.ones_like(loss), loss, loss * loss), axis=1)
+        exponent = base + np.multiply.outer(1 + theta, loss)
+        top = np.maximum(exponent.max(axis=1), 0.0)
+        rise = np.exp(exponent - top[:, None]) @ powers
+        fall = np.exp(base - np.multiply.outer(theta, loss)) @ powers * np.exp(-top)[:, None]  # below 1: loss >= 0
+        total = rise[:, 0] + fall[:, 0] + self.atom * np.exp(-top)
+        first = (rise[:, 1] - fall[:, 1]) / total
+        second = (rise[:, 2] + fall[:, 2]) / total - first * first
+        k = top + np.log(total)
+        log_defect = (self._log_excess(centres, half, theta, 0.0) - 2 * _TABLE_POINTS * np.log(_RHO)).min(axis=1)
+        defect = np.exp(np.minimum(log_defect - k, 700.0))
         furthest = float(x[-1] + 0.5 / self.scale)
         longest = float(loss[-1])
         rounding = len(x) + 40 + furthest**2 + (8 * longest + 4 * furthest / self.scale) * (1 + theta) + 4 * np.abs(k)
@@ -158,7 +156,10 @@ class FixedSizeNodes:
         if len(centres) > 2000:
             return None
         # the rule stands for E e^{zL} and, where K is formed by expm1, for E 1 as well
-        excess = np.logaddexp(self._log_excess(centres, half, theta, reach), self._log_excess(centres, half, 0.0, 0.0))
+        excess = np.logaddexp(
+            self._log_excess(centres, half, np.array([theta]), reach)[0],
+            self._log_excess(centres, half, np.zeros(1), 0.0)[0],
+        )
         needed = np.ceil((excess - log_tolerance) / (2 * np.log(_RHO)))
         number = int(max(8.0, float(needed.min()))) if np.isfinite(needed.min()) else _MOST_POINTS + 1
         if number > _MOST_POINTS or 2 * number * len(centres) > _MAX_NODES:
@@ -205,46 +206,93 @@ class FixedSizeNodes:
     # -- decay ---------------------------------------------------------------------------------------------
 
     def log_decay(self, theta: float, start: Floats) -> Floats:
-        r"""\|phi(u)\| <= (atom + min(C, T / u)) / M: T the total variation of the tilted density of the loss, C its
-        mass.
+        r"""For each U in ``start``: a bound of log \|phi(u)\| for all u >= U; the losses above 0 are taken along
+        x + i y(x), those below along x - i y(x), y >= 0 growing from y(0) = 0.
 
-        The density is phi A^{1+theta} / (m share) in the loss above 0 and phi A^{-theta} / (m share) below, of one
-        value at
-        0; below it only falls outwards. Above, it changes on a cell by at most d sup f sup |(log f)'|.
+        With angle = y/s, arg = arg A(x + iy) >= 0 and f the tilted density of either side, \|phi(u)\| M is at most the
+        atom and the integrals of f e^X \|1 + iy'\|, where
+            X = y^2/2 + zeta log\|A(x + iy)/A(x)\| - U arg,     zeta = 1 + theta above and -theta below,
+            y = s beta tanh(kappa U share ramp / (s^2 beta)),    ramp = min(x/min(s, 1), 1).
+        share, y and arg grow with x, so the ends of a cell bound each term, and the path over it is no longer than the
+        cell and the rise of y.
         """
-        m = 1.0 / self.scale
-        x_end = self.end(theta, -60.0)
-        cell = min(1 / 32, self.scale / 32)
-        number = math.ceil(x_end / cell)
-        if number > 10 * _MAX_NODES:
+        s = self.scale
+        ceiling = 0.5 * min(1.1 * s, _HIGHEST) ** 2 + theta * 0.32 + math.log1p(float(start.max()) / s**2)
+        edges = self._decay_edges(self.end(theta, -40.0 - ceiling))
+        if edges.size > _MAX_NODES:
             return np.zeros_like(start)
-        x = cell * np.arange(number + 1.0)
-        t, loss, share = x + 0.5 * m, self.log_a(x), self.share(x)
-        log_f = -0.5 * t * t - _HALF_LOG_TAU + (1 + theta) * loss
-        top = max(float(log_f.max()), 0.0)
-        f = np.exp(log_f - top)
-        excess = math.exp(cell * cell / 8)
-        height = np.maximum(f[:-1], f[1:]) * excess / (m * share[:-1])
-        low = -t[1:] + m * share[:-1] * (2 + theta) - m
-        high = -t[:-1] + m * share[1:] * (2 + theta) - m
-        changes = height * np.maximum(np.abs(low), np.abs(high)) * cell
-        at_zero = float(np.exp(-0.125 * m * m - _HALF_LOG_TAU - top)) / (m * self.rate)
-        last = float(f[-1] / (m * share[-1]))  # beyond the cells the density falls
-        variation = at_zero + float(changes.sum()) + last
-        # masses relative to e^top: above 0 from the cells at their least, at most; below 0 at most Phi(-m/2)
-        scale = math.exp(-top)
-        below = float(ndtr(-0.5 * m)) * scale
-        above_most = float((0.5 * cell * (f[:-1] + f[1:])).sum()) * excess + math.exp(-60.0)
-        slack = 1e-9 + 16 * EPS * float((t * t + (1 + theta) * loss).max())
-        least = self._least(theta, loss, t, cell, top)
-        atom = self.atom * scale
-        together = least + atom  # a lower bound of M: the losses below 0 are left out
-        part = np.minimum(variation / start, above_most + below)
-        bound = (atom + part) / together * (1 + 4 * slack)
-        return np.asarray(np.log(np.minimum(bound, 1.0)))
+        loss, share = self.log_a(edges), self.share(edges)
+        width, low, high = np.diff(edges), share[:-1], share[1:]
+        product = np.minimum(0.25, high * (1 - low))
+        least_product = np.minimum(low * (1 - low), high * (1 - high))
+        log_phi = -0.5 * (edges + 0.5 / s) ** 2 - _HALF_LOG_TAU
+        sides = [
+            _Cells.of(log_phi + (1 + theta) * loss, width, 1.0, (1 + theta) / s**2 * product - 1.0),
+            _Cells.of(log_phi - theta * loss, width, 1.0 + theta / s**2 * product, -1.0),
+        ]
+        top = max(0.0, *(side.top for side in sides))
+        atom = self.atom * math.exp(-top)
+        most, least = (
+            atom + math.fsum(float(mass.sum()) * math.exp(side.top - top) for side, mass in zip(sides, of, strict=True))
+            for of in ([side.most for side in sides], [side.least for side in sides])
+        )
+        slack = 1e-9 + 16 * EPS * float(((edges + 0.5 / s) ** 2 + (1 + theta) * loss).max())
+        beta, gentle = min(1.1, _HIGHEST / s), s * s / (1 + s * s)
+        u, best = start[:, None], np.zeros_like(start)
+        length = min(s, 1.0)
+        ramp = np.minimum(edges / length, 1.0)
+        for kappa in (gentle, 0.5 * gentle):
+            push = kappa * u / s**2
+            angle = beta * np.tanh(push / beta * (share * ramp))
+            left, right = angle[:, :-1], angle[:, 1:]
+            slope = product * ramp[1:] + s * high / length * (edges[:-1] < length)
+            slope = push * slope * (1 - (left / beta) ** 2)
+            steep = 0.5 * np.log1p(slope * slope)
+            rise = np.log1p(s * (right - left) / width)
+            x = 0.5 * (s * right) ** 2 - u * np.arctan2(low * np.sin(left), 1 - low + low * np.cos(left))
+            above = x + 0.5 * (1 + theta) * np.log1p(-2 * least_product * (1 - np.cos(left)))
+            below = x - 0.5 * theta * np.log1p(-2 * product * (1 - np.cos(right)))
+            change = sum(
+                side.change(exponent, steep, rise, slack) * math.exp(side.top - top)
+                for side, exponent in zip(sides, (above, below), strict=True)
+            )
+            best = np.minimum(best, np.where(change < 0, change / most, change / least))
+        return np.asarray(np.log1p(np.clip(best + 3 * math.exp(-40.0), 1e-12 - 1.0, 0.0)))
 
-    def _least(self, theta: float, loss: Floats, t: Floats, cell: float, top: float) -> float:
-        """A lower bound of the integral above 0, relative to e^top: Jensen's inequality on every cell."""
-        log_f = -0.5 * t * t - _HALF_LOG_TAU + (1 + theta) * loss
-        dip = max(0.0, (1 + theta) / (4 * self.scale**2) - 1.0) * cell * cell / 12
-        return float(np.exp(0.5 * (log_f[:-1] + log_f[1:]) - dip - top).sum()) * cell
+    def _decay_edges(self, end: float) -> Floats:
+        """Cells: ever finer towards 0, where paths leave the real line."""
+        cell = _CELL * min(self.scale, 1.0)
+        fine = cell * 2.0 ** np.arange(-_HALVINGS, 0.0)
+        return np.concatenate(([0.0], fine, cell * np.arange(1.0, math.ceil(end / cell) + 1.0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cells:
+    """Bounds of the mass of a density on cells, relative to e^top: at most, at least, and width times its maximum."""
+
+    top: float
+    most: Floats
+    least: Floats
+    tallest: Floats
+
+    @classmethod
+    def of(cls, log_f: Floats, width: Floats, bend: float | Floats, lift: float | Floats) -> _Cells:
+        """``bend`` >= -(log f)'', ``lift`` >= (log f)''. log f is above its chord by at most bend h^2/8, and the mean
+        of e^chord is at most that of its ends; the mean of log f is below the chord's by at most lift h^2/12, and
+        e^mean is at most the mean of f (Jensen).
+        """
+        top, square = float(log_f.max()), width * width
+        f = np.exp(log_f - top)
+        bulge = np.exp(bend * square / 8) * width
+        dip = np.maximum(lift, 0.0) * square / 12
+        least = np.exp(0.5 * (log_f[:-1] + log_f[1:]) - (dip + top)) * width
+        return cls(top, 0.5 * (f[:-1] + f[1:]) * bulge, least, np.maximum(f[:-1], f[1:]) * bulge)
+
+    def change(self, x: Floats, steep: Floats, rise: Floats, slack: float) -> Floats:
+        """An upper bound of the integral of f (e^x |1 + iy'| - 1), cell by cell: by the slope of the path, or by its
+        length and the maximum of f.
+        """
+        gain = np.expm1(np.minimum(x + steep, 700.0))
+        gained = np.where(gain > 0, gain * (self.most * (1 + slack)), gain * (self.least * (1 - slack)))
+        whole = np.exp(np.minimum(x + rise, 700.0)) * (self.tallest * (1 + slack)) - self.least * (1 - slack)
+        return np.asarray(np.minimum(gained, whole).sum(axis=1))
