@@ -113,7 +113,8 @@ interop: $(TOOLS)/opacus/.ready $(TOOLS)/dp-accounting/.ready $(TOOLS)/jax-priva
 	$(TOOLS)/others/bin/python $(QUIETLY) tests/interop/test_other_tools.py tests/release/test_release_search.py $(PAGES)
 $(TOOLS)/opacus/.ready: pyproject.toml
 	$(PYTHON) -m venv $(TOOLS)/opacus
-	$(TOOLS)/opacus/bin/pip install --quiet 'torch>=2.6' # from PyPI it brings CUDA packages
+	-$(TOOLS)/opacus/bin/pip install --quiet --no-index --no-deps 'torch>=2.6' # a wheel at hand (PIP_FIND_LINKS) goes first
+	$(TOOLS)/opacus/bin/pip install --quiet 'torch>=2.6' # the index's own brings CUDA packages
 	$(TOOLS)/opacus/bin/pip install --quiet -e '.[cli,reports]' 'opacus>=1.6' pytorch-lightning transformers accelerate hypothesis pytest
 	touch $@
 $(TOOLS)/dp-accounting/.ready: pyproject.toml

@@ -86,6 +86,27 @@ def test_events_of_newer_sources_are_read_from_text() -> None:
     assert dp.from_dp_accounting("DiscreteGaussianDpEvent(2.0, 0.0)") == dp.Composed(())
 
 
+def test_zero_concentration_with_a_constant_on_top() -> None:
+    assert dp.from_dp_accounting(da.ZCDpEvent(1.0, 0.5)) == dp.ShiftedZCDP(1.0, 0.5)
+    assert dp.from_dp_accounting(da.ZCDpEvent(1.0)) == dp.ZCDP(1.0)
+    with pytest.raises(dp.InvalidArgument, match="xi"):
+        dp.from_dp_accounting(da.ZCDpEvent(1.0, -0.5))
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (da.GaussianDpEvent(-1.0), "Noise multiplier"),
+        (da.PoissonSampledDpEvent(1.1, da.GaussianDpEvent(1.0)), "Sampling rate"),
+        (da.SingleEpochTreeAggregationDpEvent(1.0, [-3]), "non-negative"),
+    ],
+    ids=repr,
+)
+def test_a_field_out_of_its_domain_is_told_in_their_words_and_ours(event: da.DpEvent, words: str) -> None:
+    with pytest.raises(ValueError, match=f"{words}.*must be"):
+        dp.from_dp_accounting(event)
+
+
 @pytest.mark.parametrize(
     "text", ["dp_accounting.GaussianDpEvent(noise_multiplier=np.float64(1.5))", "GaussianDpEvent( 1.5 )"]
 )
@@ -101,7 +122,6 @@ def test_texts_of_logs(text: str) -> None:
         (de.DiscreteLaplaceDpEvent(0.0, 1), "no noise"),
         (da.RandomizedResponseDpEvent(0.0, 3), "always tells the truth"),
         (da.UnsupportedDpEvent(), "no description"),
-        (da.ZCDpEvent(1.0, 0.5), "xi"),
         (da.SampledWithReplacementDpEvent(100, 10, da.GaussianDpEvent(1.0)), "without replacement"),
         (da.PoissonSampledDpEvent(0.1, da.ComposedDpEvent([da.LaplaceDpEvent(1.0)] * 2)), "same sample"),
         ("FancyNewDpEvent(noise=1)", "none is guessed"),

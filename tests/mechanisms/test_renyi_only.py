@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dptally as dp
 from dptally import gdp
 from dptally.answers.convert import convert
 from dptally.errors import InvalidArgument, InvalidType, Unanswerable
@@ -195,3 +196,32 @@ def test_sequences_of_any_kind() -> None:
 def test_bad_input(make: object, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("rho", "xi"), [(0.5, 1.0), (0.01, 0.2), (2.0, 0.01), (0.0, 0.7)])
+def test_a_shifted_guarantee_contains_what_keeps_it(rho: float, xi: float) -> None:
+    """Pure DP beside Gaussian noise keeps (xi, rho)-zCDP; at rho 0 the two definitions are one."""
+    stated = dp.ShiftedZCDP(rho, xi)
+    kept = dp.PureDP(xi) + dp.ZCDP(0.0) if rho == 0 else dp.PureDP(xi) + dp.Gaussian(math.sqrt(0.5 / rho))
+    for order in (1.01, 2.0, 10.0, 1e4):
+        assert kept.renyi(order) <= stated.renyi(order) <= (xi + rho * order) * (1 + 1e-12)
+    for delta in (1e-3, 1e-6, 1e-12):
+        assert kept.epsilon_interval(delta).lower <= stated.epsilon(delta)
+    assert rho + xi <= stated.rho() <= (rho + xi) * (1 + 1e-12) or rho == 0
+    assert (3 * stated).renyi(2.0) == pytest.approx(3 * (xi + 2 * rho), rel=1e-12) or rho == 0
+
+
+def test_a_shifted_guarantee_without_a_shift_is_zcdp() -> None:
+    assert dp.ShiftedZCDP(0.5, 0.0).epsilon(1e-6) == pytest.approx(dp.ZCDP(0.5).epsilon(1e-6), rel=1e-12)
+
+
+def test_groups_of_a_shifted_guarantee_contain_those_of_what_keeps_it() -> None:
+    """k records of pure DP and Gaussian noise: k xi + k^2 rho a."""
+    stated, kept = dp.ShiftedZCDP(0.125, 0.3), dp.PureDP(0.3) + dp.Gaussian(2.0)
+    for size in (1, 2, 7, 1000, 1001, 5000):
+        group = stated.group(size)
+        assert kept.group(size).renyi(3.0) <= group.renyi(3.0)
+        harmonic = sum(1 / one for one in range(1, size + 1))
+        assert group.renyi(3.0) == pytest.approx(0.3 * size * harmonic + 0.375 * size**2, rel=1e-6)
+    with pytest.raises(dp.InvalidArgument):
+        dp.ShiftedZCDP(0.0, 1e308).group(10)

@@ -37,11 +37,18 @@ from dptally.mechanisms import (
     Sampled,
     TruncatedPoisson,
 )
+from dptally.mechanisms.shifted_zcdp import ShiftedZCDP
 from dptally.mechanisms.special_response import SpecialResponse
 
 __all__ = ["EVENTS", "Kind", "NotPrivate", "from_dp_accounting"]
 
 _WRAPPER = ("module_name", "class_name")  # the fields that to_named_tuple() adds
+#: what a field out of its domain is told in dp-accounting's own words, which its users' handlers look for
+_NEEDED = {
+    "noise_multiplier": "a non-negative Noise multiplier",
+    "sampling_probability": "a Sampling rate between 0 and 1",
+    "step_counts": "non-negative step counts",
+}
 
 
 class NotPrivate(Unanswerable):
@@ -145,7 +152,8 @@ def plan_of(event: object, reading: Reading) -> Mechanism:
     except InvalidArgument as error:
         if error.argument.startswith("event"):
             raise
-        raise InvalidArgument(f"event {name}", "one with valid fields", error.value, str(error)) from None
+        needed = f"one with {_NEEDED.get(error.argument, 'valid fields')}"
+        raise InvalidArgument(f"event {name}", needed, error.value, str(error)) from None
 
 
 # -- reading an event's name and fields ----------------------------------------------------------------------
@@ -294,9 +302,8 @@ def _declared(given: Fields, reading: Reading) -> Mechanism:
 
 def _concentrated(given: Fields, reading: Reading) -> Mechanism:
     del reading
-    if checks.finite("xi", given["xi"]) != 0.0:
-        raise Unanswerable("ZCDpEvent with xi above 0 is not answered; only rho-zCDP (xi = 0) is")
-    return ZCDP(given["rho"])
+    xi = checks.nonnegative("xi", given["xi"])
+    return ShiftedZCDP(given["rho"], xi) if xi else ZCDP(given["rho"])
 
 
 def _repeated(given: Fields, reading: Reading) -> Mechanism:
@@ -420,7 +427,7 @@ EVENTS: dict[str, Kind] = {
     ),
     "RandomizedResponseDpEvent": Kind(("noise_parameter", "num_buckets"), _response, "exact"),
     "EpsilonDeltaDpEvent": Kind(("epsilon", "delta"), _declared, "exact"),
-    "ZCDpEvent": Kind(("rho", "xi"), _concentrated, "exact where xi = 0", {"xi": 0.0}),
+    "ZCDpEvent": Kind(("rho", "xi"), _concentrated, "exact", {"xi": 0.0}),
     "SelfComposedDpEvent": Kind(("event", "count"), _repeated, "exact"),
     "ComposedDpEvent": Kind(("events",), _composed, "exact"),
     "PoissonSampledDpEvent": Kind(("sampling_probability", "event"), _poisson, "exact"),

@@ -20,7 +20,7 @@ from dptally.numerics.rounding import EPS, up
 
 _TRUST = 256 * EPS  # of the log-moment of randomized response
 
-__all__ = ["RenyiBound", "ZCDPBound", "order_less_one", "real_orders"]
+__all__ = ["RenyiBound", "ShiftedZCDPBound", "ZCDPBound", "order_less_one", "real_orders"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +148,37 @@ class ZCDPBound(MomentBound):
 
     def closed_rho(self) -> float | None:
         return self.rho
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftedZCDPBound(MomentBound):
+    """K(t) <= t (xi + rho (t + 1)) for t >= 0; xi and rho add.
+
+    As a multiple of t (t + 1) this is rho + xi / (t + 1), at most rho + xi: the least zCDP that contains it.
+    """
+
+    rho: float
+    xi: float
+    theorem: ClassVar[str] = "Bun, Steinke 2016, Concentrated differential privacy, Def. 8.1 and Lemma 1.7"
+    both_ways: ClassVar[bool] = True
+    collapses: ClassVar[bool] = True
+
+    @classmethod
+    def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> Law:
+        if len(parts) == 1 and parts[0][1] == 1:
+            return parts[0][0]
+        own = [(law, n) for law, n in parts if isinstance(law, ShiftedZCDPBound)]
+        sums = (math.fsum(n * getattr(law, name) for law, n in own) for name in ("rho", "xi"))
+        return cls(*(up(total, 2) if total > 0 else 0.0 for total in sums))
+
+    def log_moment(self, t: Numbers) -> Numbers:
+        t = real_orders(self, t)
+        return np.where(t > 0, up(t * (self.xi + self.rho * (t + 1.0)), 4), 0.0)
+
+    @property
+    def mean(self) -> float:
+        """An upper bound of the KL divergence."""
+        return up(self.xi + self.rho)
+
+    def closed_rho(self) -> float | None:
+        return up(self.xi + self.rho)

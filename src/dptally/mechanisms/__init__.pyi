@@ -47,6 +47,7 @@ from dptally.mechanisms.selection.exponential_mechanism import ExponentialMechan
 from dptally.mechanisms.selection.noisy_max import NoisyMax as NoisyMax
 from dptally.mechanisms.selection.permute_and_flip import PermuteAndFlip as PermuteAndFlip
 from dptally.mechanisms.selection.top_k import TopK as TopK
+from dptally.mechanisms.shifted_zcdp import ShiftedZCDP as ShiftedZCDP
 from dptally.mechanisms.shuffle_model import ShuffleModel as ShuffleModel
 from dptally.mechanisms.special_response import SpecialResponse as SpecialResponse
 from dptally.mechanisms.training_runs import dpsgd as dpsgd

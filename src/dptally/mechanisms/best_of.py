@@ -32,7 +32,7 @@ Reach = Callable[[Composition], float]
 Bounds = Callable[[Composition, Floats, Floats], "tuple[Floats, Floats] | None"]
 
 LAWS = ("tnb", "geometric", "poisson")
-_MOST_RUNS, _LARGEST_SHAPE, _LEAST_SHAPE = 1e9, 100.0, 1e-9
+_MOST_RUNS, _LARGEST_SHAPE, _LEAST_SHAPE = 1e12, 100.0, 1e-9  # the charge of Poisson numbers grows with their mean
 _DEPTH = 36.0  # nats: how small a delta of one run the table follows; beyond it Renyi divergences answer
 _USUAL = math.log(1e-6)
 _MANY, _FEW, _EDGES, _FEW_EDGES = 160, 24, 16, 4  # guarantees of one run: shared work, or each dear

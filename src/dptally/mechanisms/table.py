@@ -62,6 +62,7 @@ TABLE: dict[str, Row] = {
     "PureDP": Row("dptally.mechanisms.pure_dp", "pure_dp", "pure", (), "pure(epsilon)"),
     "RenyiDP": Row("dptally.mechanisms.renyi_dp", "renyi_dp", "renyi", (), "renyi(orders, epsilons)"),
     "ZCDP": Row("dptally.mechanisms.zcdp", "zcdp", "zcdp", (), "zcdp(rho)"),
+    "ShiftedZCDP": Row("dptally.mechanisms.shifted_zcdp", "shifted_zcdp", "shifted_zcdp", (), "shifted_zcdp(rho, xi)"),
     "RandomAllocation": Row(
         "dptally.mechanisms.sampling.random_allocation",
         "random_allocation",

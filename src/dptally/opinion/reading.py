@@ -29,6 +29,8 @@ _LONGEST_TEXT, _LONGEST_NAME = 1_000_000, 1000
 _DEEPEST = 50
 _CHECKPOINTS = (".pt", ".pth", ".ckpt", ".pkl", ".bin")
 _PLAN = "plan"
+_BRACKETS = " \t\r\n("
+_COUNT, _CALL = re.compile(r"[\d_.eE+]{1,60}\s*"), re.compile(r"[A-Za-z_]\w{0,60}\s*\(")
 
 
 def claims_of(source: object, epsilon: float | None = None, delta: float | None = None) -> list[Claim]:
@@ -43,9 +45,10 @@ def claims_of(source: object, epsilon: float | None = None, delta: float | None 
         return _of_file(Path(source[1:]), epsilon, delta)
     if _is_file(source):
         return _of_file(Path(source), epsilon, delta)
-    head = words.head_of(source[:_LONGEST_NAME]) if ": @" in source[:_LONGEST_NAME] else None
-    if head is not None and head[1].startswith("@"):
-        return _of_named_file(head[1], _said_once(head[0], epsilon, delta))
+    start, names, name = source[:_LONGEST_NAME].partition(": @")
+    head = words.head_of(words.typed(f"{start}:")) if names else None
+    if head is not None and not head[1]:
+        return _of_named_file(name, _said_once(head[0], epsilon, delta))
     return claims_of_text(source, epsilon, delta)
 
 
@@ -62,7 +65,7 @@ def _is_file(text: str) -> bool:
 
 def _of_named_file(text: str, claimed: Claimed) -> list[Claim]:
     """``epsilon E at delta D: @run.json, gdp accountant``: the file describes the run."""
-    name, accountant = words.accountant_of(text[1:].strip())
+    name, accountant = words.accountant_of(text.strip())
     return [replace(claim, accountant=accountant or claim.accountant) for claim in _of_file(Path(name), *claimed)]
 
 
@@ -81,10 +84,11 @@ def claims_of_text(text: str, epsilon: float | None = None, delta: float | None 
         raise InvalidArgument("claim", f"at most {_LONGEST_TEXT} characters", f"{len(text)} characters")
     if not text.strip():
         raise InvalidArgument("claim", 'a text such as "epsilon 2 at delta 1e-5: 10 * gaussian(5)"', text)
-    if statement.looks_like_statement(text):
-        return statement.claims_of_statement(text)
     if text.lstrip()[:1] == "{":
         return [_of_mapping(json_document(text), "JSON", epsilon, delta)]
+    text = words.typed(text)
+    if statement.looks_like_statement(text):
+        return statement.claims_of_statement(text)
     head = words.head_of(text)
     if head is not None:
         return [_run(head[1], _said_once(head[0], epsilon, delta), "text")]
@@ -159,7 +163,12 @@ def _answerable(settings: Settings) -> tuple[Mechanism | None, tuple[str, ...]]:
 
 
 def _looks_like_plan(text: str) -> bool:
-    return re.match(r"[\s(]*(?:[\d_.eE+]+\s*\*\s*)?[\s(]*[A-Za-z_]\w*\s*\(", text) is not None
+    """Brackets, perhaps a count and a star, brackets, and a name that is called."""
+    rest = text.lstrip(_BRACKETS)
+    count, star, after = rest.partition("*")
+    if star and _COUNT.fullmatch(count):
+        rest = after.lstrip(_BRACKETS)
+    return _CALL.match(rest) is not None
 
 
 def plan_of_text(text: str) -> Mechanism:

@@ -13,23 +13,33 @@ from typing import Any
 from dptally.errors import InvalidArgument
 from dptally.opinion.claim import Claimed
 
-__all__ = ["Head", "accountant_of", "head_of", "number", "said_in"]
+__all__ = ["Head", "accountant_of", "head_of", "number", "said_in", "typed"]
 
 LONGEST = 1_000_000
 _PLAIN = r"(?:\d{1,3}(?:,\d{3})+|\d[\d_]{0,60})?(?:\.\d{0,60})?"
-_NUMBER = rf"(?:(?=[\d.]){_PLAIN}(?:[eE][+-]?\d{{1,4}}|\s*[x*×]\s*10\^[+-]?\d{{1,4}})?|10\^[+-]?\d{{1,4}})"
+_NUMBER = rf"(?:(?=[\d.]){_PLAIN}(?:[eE][+-]?\d{{1,4}}|\s*[x*×·]\s*10\^[+-]?\d{{1,4}})?|10\^[+-]?\d{{1,4}})"
+_EPSILON, _DELTA = r"(?:epsilon|eps|ε|ϵ)", r"(?:delta|δ)"
+_AT_MOST = r"(?:=|of\s+at\s+most|at\s+most|of|is|below|<=|≤|<)?"
 _HEADS = (
     re.compile(
-        rf"\s*(?:epsilon|eps|ε)\s*(?:=|of|is|:|<=|≤)?\s*(?P<epsilon>{_NUMBER}|inf)\s*,?\s*(?:at|with|and|for)?\s*"
-        rf"(?:delta|δ)\s*(?:=|of|is|<=|≤)?\s*(?P<delta>{_NUMBER})\s*:(?P<rest>.*)",
+        rf"\s*{_EPSILON}\s*(?::|{_AT_MOST})\s*(?P<epsilon>{_NUMBER}|inf)\s*,?\s*(?:at|with|and|for)?\s*"
+        rf"{_DELTA}\s*{_AT_MOST}\s*(?P<delta>{_NUMBER})\s*:(?P<rest>.*)",
         re.IGNORECASE | re.DOTALL,
     ),
     re.compile(
-        rf"\s*\(\s*(?P<epsilon>{_NUMBER}|inf)\s*,\s*(?P<delta>{_NUMBER})\s*\)\s*-?\s*DP\s*:(?P<rest>.*)",
+        rf"\s*(?:\(\s*{_EPSILON}\s*,\s*{_DELTA}\s*\)\s*=\s*)?\(\s*(?P<epsilon>{_NUMBER}|inf)\s*,\s*(?P<delta>{_NUMBER})\s*\)\s*-?\s*(?:DP)?\s*:(?P<rest>.*)",
         re.IGNORECASE | re.DOTALL,
     ),
 )
-_LONE = re.compile(r"\s*(?:epsilon|eps|ε)\b", re.IGNORECASE)
+_LONE = re.compile(rf"\s*{_EPSILON}\b", re.IGNORECASE)
+_GROUPED = re.compile(r"\d,\d")
+_POINT_OR_GROUP = re.compile(r"[1-9]\d{0,2}(?:\.\d{3})+")
+_COUNTS = ("steps", "epochs", "batch_size", "dataset_size")
+#: characters that are printed where a keyboard has others: raised figures and signs, and the minus
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
+_SIGNS = str.maketrans({"\u2212": "-", "\u2010": "-", "\u2011": "-", "\u2013": "-"})
+_BLANKS = re.compile(r"\s+")
+_POWER = re.compile(r"(?<=10)(?:([⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4})|\^\{([+-]?\d{1,4})\})")
 _ACCOUNTANT = re.compile(
     r"(?:^|,)\s*(?:by\s+|with\s+)?(?:the\s+|an?\s+)?([\w.+' -]{1,60}?)\s+accountant\s*\.?\s*$", re.IGNORECASE
 )
@@ -75,6 +85,17 @@ _TRAINING = re.compile(r"(?:DP-?\s?SGD|private\s+training|training)", re.IGNOREC
 Head = tuple[Claimed, str]
 
 
+def typed(text: str) -> str:
+    """The text with powers of ten and minus signs as a keyboard has them, and one blank or line break where there
+    are many (so that no pattern has many ways to divide them).
+
+    >>> typed("10⁻⁵"), typed("10^{−6}")
+    ('10^-5', '10^-6')
+    """
+    text = _BLANKS.sub(lambda found: "\n" if "\n" in found[0] else " ", text.translate(_SIGNS))
+    return _POWER.sub(lambda found: "^" + (found[1] or found[2]).translate(_RAISED), text)
+
+
 def number(text: str) -> float:
     """A number as people write it: 1e-5, 10^-5, 60,000, 1 %, 256/60000.
 
@@ -97,7 +118,7 @@ def number(text: str) -> float:
 
 
 def _exact(text: str) -> Fraction:
-    text = re.sub(r"\s*[x*×]\s*10\^", "e", text.strip()).replace(",", "").replace("_", "")
+    text = re.sub(r"\s*[x*×·]\s*10\^", "e", text.strip()).replace(",", "").replace("_", "")
     text = re.sub(r"^10\^", "1e", text)
     try:
         return Fraction(text)
@@ -110,12 +131,25 @@ def head_of(text: str) -> Head | None:
     for pattern in _HEADS:
         match = pattern.fullmatch(text)
         if match is not None:
-            return Claimed(number(match["epsilon"]), number(match["delta"])), match["rest"].strip()
+            epsilon, delta = (_unambiguous(name, match[name]) for name in ("epsilon", "delta"))
+            return Claimed(epsilon, delta), match["rest"].strip()
     if _LONE.match(text):
         raise InvalidArgument(
-            "claim", 'a text "epsilon E at delta D: PLAN" (for pure DP write "at delta 0")', text[:80]
+            "claim",
+            'a text "epsilon E at delta D: PLAN" (for pure DP write "at delta 0")',
+            text[:80],
+            "numbers have a decimal point and powers of ten a sign of their own: 1.62, 1e-5, 10^-5",
         )
     return None
+
+
+def _unambiguous(key: str, text: str) -> float:
+    """A number that means the same wherever points and commas have changed places."""
+    if key in _COUNTS and _POINT_OR_GROUP.fullmatch(text):
+        raise InvalidArgument(key, "written so that its point cannot stand between thousands: 1000 or 1e3", text)
+    if key not in _COUNTS and _GROUPED.search(text):
+        raise InvalidArgument(key, "written with a decimal point and without commas", text)
+    return number(text)
 
 
 def accountant_of(text: str) -> tuple[str, str]:
@@ -165,7 +199,7 @@ def _understood(clause: str) -> tuple[str, Any]:
     for key, pattern in _CLAUSES.items():
         match = pattern.fullmatch(clause)
         if match is not None:
-            value = number(match["after"] or match["before"])
+            value = _unambiguous(key, match["after"] or match["before"])
             if key == "clipping":
                 return "note", f"clipping norm {value:g}: the noise is read as a multiple of it"
             return key, value
