@@ -16,6 +16,7 @@ import dptally as dp
 from dptally.errors import DptallyError, RefusedExpression
 from dptally.tables import expressions
 from dptally.tables.dialect import BIGQUERY, DIALECTS, DUCKDB, POSTGRES, SPARK, Dialect
+from dptally.tables.engine import Engine
 from dptally.tables.kinds import Column, Kind, Schema
 
 SOAK = bool(os.environ.get("DPTALLY_SOAK"))
@@ -298,10 +299,11 @@ def mutated(rng: random.Random, text: str) -> str:
     return text
 
 
-class Watched:
+class Watched(Engine):
     """Passes SQL on and remembers it."""
 
     def __init__(self, engine: Any) -> None:
+        super().__init__()
         self.engine, self.seen = engine, []
         self.dialect, self.name = engine.dialect, engine.name
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -18,6 +20,7 @@ from play import PlayLedger
 import dptally as dp
 from dptally.ledger import Ledger
 from dptally.tables import Query, Result
+from dptally.tables.engine import Engine
 
 WARDS = ["A", "B", "C"]
 
@@ -251,7 +254,7 @@ def test_pure_accounts_get_laplace_noise(ledger: Ledger) -> None:
 
 
 def test_a_refused_budget_touches_nothing(study: dp.Session, ledger: Ledger) -> None:
-    class Untouched:
+    class Untouched(Engine):
         dialect, name = study.table.source.dialect, "untouched"
 
         def rows(self, sql: str) -> Any:
@@ -481,10 +484,11 @@ def test_joins_do_not_move_a_person_into_another_part() -> None:
 # -- engines that fail ---------------------------------------------------------------------------------------
 
 
-class Broken:
+class Broken(Engine):
     """An engine that fails, with a text that must not go on."""
 
     def __init__(self, engine: Any, error: BaseException) -> None:
+        super().__init__()
         self.dialect, self.name, self.error = engine.dialect, "broken", error
 
     def rows(self, sql: str) -> Any:
@@ -524,7 +528,7 @@ def test_a_failure_keeps_the_debit_and_releases_nothing(
     ],
 )
 def test_an_answer_that_the_core_query_cannot_give(answer: Any, study: dp.Session) -> None:
-    class Liar:
+    class Liar(Engine):
         dialect, name = study.table.source.dialect, "liar"
 
         def rows(self, sql: str) -> Any:
@@ -540,9 +544,10 @@ def test_a_killed_process_can_be_followed_by_another(tmp_path: Path) -> None:
     script = textwrap.dedent("""
         import os, signal, sys
         import dptally as dp, pyarrow as pa
+        from dptally.tables.engine import Engine
         table = dp.Table(pa.table({"who": [1, 2, 3]}), person="who", max_groups=1)
         if sys.argv[2] == "die":
-            class Dying:
+            class Dying(Engine):
                 dialect, name = table.source.dialect, "dying"
                 def rows(self, sql):
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -562,11 +567,33 @@ def test_a_killed_process_can_be_followed_by_another(tmp_path: Path) -> None:
     assert again.stdout == first.stdout
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_table_from_before_a_fork_is_refused(study: dp.Session, ledger: Ledger) -> None:
+    """The child of a fork has none of the engine's threads: it would wait for ever, with the debit made."""
+    query, (read, write) = study.group_by("ward", keys=WARDS).persons(sigma=1000), os.pipe()
+    query.release(why="w", key="before")
+    child = os.fork()
+    if child == 0:
+        try:
+            query.release(why="w", key="after")
+        except BaseException as error:
+            os.write(write, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as said:
+        assert "opened in the process that asks it" in said.read()
+    os.waitpid(child, 0)
+    assert len(ledger.history("ehr")) == 1
+    with pytest.raises(TypeError, match="send its path"):
+        pickle.dumps(query)
+
+
 def test_two_who_compute_at_once_give_one_answer(study: dp.Session, ledger: Ledger) -> None:
     """Both run the query; settle is compare-and-set: the loser returns the winner's numbers."""
     good, barrier = study.table.source.engine, threading.Barrier(2)
 
-    class Together:
+    class Together(Engine):
         dialect, name = good.dialect, good.name
 
         def rows(self, sql: str) -> Any:

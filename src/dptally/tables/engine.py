@@ -6,12 +6,13 @@ dropped: the caller reads EngineFailed, without cause and without context.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
-from dptally.errors import EngineFailed
+from dptally.errors import EngineFailed, InvalidArgument
 from dptally.tables.dialect import Dialect
 
 __all__ = ["Engine", "run"]
@@ -20,10 +21,25 @@ Rows = list[tuple[Any, ...]]
 
 
 class Engine(ABC):
-    """A connection to a database. ``name`` is what a report says was asked."""
+    """A connection to a database. ``name`` is what a report says was asked.
+
+    It belongs to the process that opened it: after a fork its threads are gone, and a query would wait for ever.
+    """
 
     dialect: Dialect
     name: str
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+
+    def check_process(self) -> None:
+        if self._process != os.getpid():
+            raise InvalidArgument(
+                "table", "opened in the process that asks it", "a table from before a fork", "open the Table here"
+            )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a table belongs to the process that opened it; send its path and open the Table there")
 
     @abstractmethod
     def rows(self, sql: str) -> Sequence[Sequence[Any]]:
@@ -40,6 +56,7 @@ class Engine(ABC):
 
 def run(engine: Engine, sql: str) -> Rows:
     """The rows, or EngineFailed without a word of the engine's."""
+    engine.check_process()
     rows: Rows | None = None
     try:
         rows = [tuple(row) for row in engine.rows(sql)]

@@ -249,8 +249,9 @@ class Query(Asking):
         query = self if cost is None else self.cost(cost)
         compiled = query.compiled()
         session = query.session
-        reservation = session.reserve(compiled.plan, why, key, query.fingerprint())
         engine = session.table.source.engine
+        engine.check_process()
+        reservation = session.reserve(compiled.plan, why, key, query.fingerprint())
         stored = reservation.value if reservation.settled else reservation.settle(compiled.run(engine))
         return Result(compiled, stored, reservation.receipt, session.table.source.label, engine.name)
 

@@ -80,6 +80,7 @@ class DuckEngine(Engine):
     def __init__(self, connection: Any, query: Callable[[str], Any] | None = None, dialect: Dialect = DUCKDB) -> None:
         import duckdb
 
+        super().__init__()
         self.dialect = dialect
         self.name = f"DuckDB {duckdb.__version__}"
         self._connection = connection
@@ -277,6 +278,7 @@ class SparkEngine(Engine):
     dialect = SPARK
 
     def __init__(self, session: Any) -> None:
+        super().__init__()
         self.name = f"Spark {session.version}"
         self._session = session
 
@@ -319,6 +321,7 @@ class ConnectionEngine(Engine):
     """A DB-API connection; every query is read-only and ends its transaction."""
 
     def __init__(self, connection: Any, dialect: Dialect, name: str) -> None:
+        super().__init__()
         self.dialect = dialect
         self.name = name
         self._connection = connection
