@@ -16,6 +16,7 @@ __all__ = [
     "BinomialTuning",
     "ContourTuning",
     "DecidingTuning",
+    "EvenTuning",
     "ExitTuning",
     "JumpTuning",
     "LatticeTuning",
@@ -110,6 +111,14 @@ class SmoothedTuning:
     nothing: float = 1e-17  # rows of nodes are left out where |phi| is below
     most_terms: int = 1 << 18
     most_work: int = 300_000_000  # terms times atoms: a second, and much less where rows are left out
+
+
+@dataclass(frozen=True, slots=True)
+class EvenTuning:
+    """Losses on a progression: half a period of phi."""
+
+    tilts: tuple[float, float, int] = (1e-4, 1e4, 72)  # of the first table, over the standard deviation
+    far: float = 9.6  # standard deviations of phi, at most; the rest is bounded by the last value
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +248,7 @@ class Tuning:
     search: SearchTuning = field(default_factory=SearchTuning)
     contour: ContourTuning = field(default_factory=ContourTuning)
     smoothed: SmoothedTuning = field(default_factory=SmoothedTuning)
+    even: EvenTuning = field(default_factory=EvenTuning)
     swapped: SwappedTuning = field(default_factory=SwappedTuning)
     jumps: JumpTuning = field(default_factory=JumpTuning)
     deciding: DecidingTuning = field(default_factory=DecidingTuning)
