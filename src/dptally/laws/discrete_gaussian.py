@@ -401,7 +401,7 @@ class DiscreteGaussianLaw(Law):
         return ListedAtoms(loss - blur, loss + blur, least, mass * (1 + error) + SMALLEST, log_missed + 8 * EPS)
 
     def progression(self) -> Progression:
-        """s^2 / (2 sigma^2) - k s / sigma^2; |phi| falls by Jacobi's triple product (docs/certificates.md, section 15)."""
+        """s^2 / (2 sigma^2) - k s / sigma^2; |phi| falls by Jacobi's triple product (docs/certificates.md, 15)."""
         square = Fraction(self.sigma) ** 2
         return Progression(Fraction(self.shift) ** 2 / (2 * square), Fraction(self.shift) / square)
 

@@ -173,9 +173,7 @@ def _finite(table: MomentTable) -> MomentTable:
     return MomentTable(*rows[:, np.isfinite(rows).all(axis=0)])
 
 
-def _assembled(
-    nodes: Nodes, saddle: Saddle, tilts: MomentTable, losses: Progression, length: int
-) -> EvenInversion:
+def _assembled(nodes: Nodes, saddle: Saddle, tilts: MomentTable, losses: Progression, length: int) -> EvenInversion:
     ((char, count),) = nodes.parts
     phi = np.exp(nodes.real)
     spread = np.minimum(np.exp(np.minimum(nodes.real + nodes.growth, 0.7)) - phi, 2.0)
