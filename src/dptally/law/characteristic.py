@@ -122,7 +122,7 @@ class Characteristic(ABC):
 class GaussianCharacteristic(Characteristic):
     """K = V t (t + 1) / 2, so phi(u) = exp(-V u^2 / 2) after centring at V (theta + 1/2): exact.
 
-    ``relative`` bounds the relative error of the given variance V.
+    ``relative`` bounds the relative error of the given variance V, ``defect`` what phi differs from it otherwise.
     """
 
     variance: float
@@ -130,11 +130,12 @@ class GaussianCharacteristic(Characteristic):
     log_moment_error: float
     centre: float
     relative: float
+    defect: float = 0.0
 
     @classmethod
-    def of(cls, variance: float, theta: float, relative: float) -> GaussianCharacteristic:
+    def of(cls, variance: float, theta: float, relative: float, defect: float = 0.0) -> GaussianCharacteristic:
         moment = 0.5 * variance * theta * (theta + 1.0)
-        return cls(variance, moment, (relative + 4 * EPS) * moment, variance * (theta + 0.5), relative)
+        return cls(variance, moment, (relative + 4 * EPS) * moment, variance * (theta + 0.5), relative, defect)
 
     def on_grid(self, step: float, number: int) -> tuple[Complexes, Floats]:
         u = step * np.arange(number)
@@ -143,14 +144,14 @@ class GaussianCharacteristic(Characteristic):
         # by the caller
         value = np.expm1(exponent)
         error = np.exp(exponent) * (self.relative + 6 * EPS) * (-exponent) * 1.01 - FUNCTION_ULPS * EPS * value
-        return value.astype(np.complex128), error
+        return value.astype(np.complex128), error + self.defect
 
     def in_rows(self, step: float, first: Floats, column: Floats) -> Complexes:
         u = step * (first[:, None] + column)
         return np.exp(-0.5 * self.variance * u * u).astype(np.complex128)
 
     def row_error(self) -> tuple[float, float]:
-        return self.relative + 8 * EPS, 0.0
+        return self.relative + 8 * EPS + self.defect, 0.0
 
 
 @dataclass(frozen=True, slots=True)

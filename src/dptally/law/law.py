@@ -23,7 +23,7 @@ from dptally.interval import Interval
 from dptally.law.adjacency import Direction
 from dptally.law.ball import BallLoss
 from dptally.law.characteristic import Band, Characteristic, CompiledLaw, Edge, MomentTable
-from dptally.law.listed import ListedAtoms
+from dptally.law.listed import ListedAtoms, Progression
 from dptally.law.spread import Spread
 from dptally.numerics.arrays import Floats as Floats
 from dptally.numerics.arrays import Numbers as Numbers
@@ -132,6 +132,10 @@ class Law(ABC):
 
     def listed_atoms(self) -> ListedAtoms | None:
         """All point masses with bounds from both sides; None for a loss with a density, or too long a list."""
+        return None
+
+    def progression(self) -> Progression | None:
+        """Where all finite losses lie, if |phi(u)| falls for 0 <= u <= pi / spacing at every tilt; None elsewhere."""
         return None
 
     def density(self, loss: Floats) -> Floats:

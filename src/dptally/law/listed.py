@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ListedAtoms"]
+__all__ = ["ListedAtoms", "Progression"]
 
 Floats = NDArray[np.float64]
 
@@ -25,3 +27,10 @@ class ListedAtoms:
     least: Floats
     most: Floats
     log_missed: float = -math.inf
+
+
+class Progression(NamedTuple):
+    """Losses that are ``start`` + ``spacing`` times an integer, exactly; ``spacing`` > 0."""
+
+    start: Fraction
+    spacing: Fraction

@@ -13,9 +13,9 @@ from dptally.checks import Floats
 from dptally.errors import Unanswerable
 from dptally.law import Law
 from dptally.law.adjacency import Direction
-from dptally.law.characteristic import Characteristic, MomentTable, NodeCharacteristic
+from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable, NodeCharacteristic
 from dptally.law.law import Numbers
-from dptally.law.listed import ListedAtoms
+from dptally.law.listed import ListedAtoms, Progression
 from dptally.numerics.doubled import two_product, two_sum
 from dptally.numerics.exact import between
 from dptally.numerics.logspace import log1p, widened
@@ -33,6 +33,7 @@ _MOST_ELEMENTS = 1 << 18  # of a matrix of terms: 2 MB
 _MOMENT_ULPS = 64.0
 _DEPTH, _MOST_LISTED = 690.0, 1 << 12  # nats and atoms of the list with bounds
 _LEAST_SIGMA, _MOST_SIGMA = 1e-3, 1e3  # between these the atoms serve as nodes of contours
+_SMOOTH, _RIPPLE = 8.0, 1e-130  # sigma from which on phi is that of a Gaussian over half a period, and its distance
 _DIRECT = 0.5  # sigma below which theta sums are summed as they stand, above by Poisson summation
 
 
@@ -113,9 +114,14 @@ class DiscreteGaussianLaw(Law):
         With theta s = w + f, w an integer and |f| <= 1/2 formed exactly, k = j - w has the tilted weight
         exp(-(j + f)^2 / (2 sigma^2)) and the loss s (s + 2w) / (2 sigma^2) - j s / sigma^2. Beyond |j + f| = r at most
         2 exp(-r^2 / (2 sigma^2)) / (1 - exp(-r / sigma^2)) is left out (a geometric series).
+
+        By Poisson summation theta(y) = sigma sqrt(2 pi) sum of q_n e^{2 pi i n y}, so phi is that of a Gaussian times
+        (1 + r(z s)) / (1 + r(theta s)), z = theta + iu; while u s <= pi sigma^2 what that adds is at most
+        3 exp(-pi^2 sigma^2 / 2), below e^-310 for sigma >= 8 (docs/certificates.md, section 15).
         """
-        del reach
         sigma, s = self.sigma, float(self.shift)
+        if sigma >= _SMOOTH and reach * s <= 3.14 * sigma * sigma:
+            return GaussianCharacteristic.of((s / sigma) ** 2, theta, 4 * EPS, _RIPPLE)
         if not (_LEAST_SIGMA <= sigma <= _MOST_SIGMA and theta * s < 2.0**50 and s < 2.0**50):
             return None
         product, low = two_product(np.array(theta), np.array(s))
@@ -393,6 +399,11 @@ class DiscreteGaussianLaw(Law):
         log_missed = math.log(2.0) - 0.5 * (last / sigma) ** 2 * (1 - 8 * EPS) - math.log(-math.expm1(-last / sigma**2))
         least = np.where(mass > 1e-300, mass * (1 - error), 0.0)  # below, doubles lose their digits
         return ListedAtoms(loss - blur, loss + blur, least, mass * (1 + error) + SMALLEST, log_missed + 8 * EPS)
+
+    def progression(self) -> Progression:
+        """s^2 / (2 sigma^2) - k s / sigma^2; |phi| falls by Jacobi's triple product (docs/certificates.md, 15)."""
+        square = Fraction(self.sigma) ** 2
+        return Progression(Fraction(self.shift) ** 2 / (2 * square), Fraction(self.shift) / square)
 
     def closed_rho(self) -> float | None:
         """s^2 / (2 sigma^2), rounded up: theta(y) <= theta(0), with equality at 0.  [Canonne, Kamath,

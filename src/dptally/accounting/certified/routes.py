@@ -3,6 +3,7 @@
 one step              the law's own certified profile                                            (closed.py)
 near the largest loss all steps lose nearly the most they can: one look at each law              (plan.py)
 binomial sum          many copies of one loss with two values                                    (lattice/binomial.py)
+progression           losses start + h j of one law: half a period of its transform              (contour/even.py)
 sum over all outcomes few steps of few values                                                   (lattice/enumeration.py)
 contour               smooth losses: one trapezoid sum through the saddle point                  (contour/inversion.py)
 Chernoff below the other direction (first of all), total variation                               (plan.py)
@@ -37,6 +38,7 @@ from dptally.accounting.certified.bounds import (
     log_interval,
 )
 from dptally.accounting.certified.contour import curve as neighbours
+from dptally.accounting.certified.contour import even as progressions
 from dptally.accounting.certified.contour import inversion
 from dptally.accounting.certified.contour import smoothed as smoothing
 from dptally.accounting.certified.contour import swapped as reversal
@@ -127,6 +129,27 @@ class BinomialSum(_EndsOnly):
         if found is not None:
             other = found if target.high == target.low else binomial.epsilon(plan.composition, target.high, tuning)
             yield Ends(0.0 if other is None else min(found[0], other[0]), found[1])
+
+
+class EvenContour(Route):
+    name = "inversion on a progression"
+    theorem = "Poisson summation over one period of the transform (docs/certificates.md, section 15)"
+
+    def sharp(self, tuning: Tuning) -> float:
+        return tuning.routes.sharp_contour
+
+    def applies(self, plan: Plan) -> bool:
+        return progressions.applies(plan.composition)
+
+    def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
+        found = progressions.for_epsilon(plan.composition, epsilon, plan.tuning)
+        if found is not None:
+            yield found
+
+    def near_delta(self, plan: Plan, target: LogTarget) -> Iterator[BoundedProfile]:
+        found = progressions.for_delta(plan.composition, target.low, plan.tuning)
+        if found is not None:
+            yield found
 
 
 class Enumeration(_EndsOnly):
@@ -400,7 +423,7 @@ class BasicComposition(_EndsOnly):
 
 
 _EARLY_EXITS: tuple[Route, ...] = (TotalVariation(), Vanishing())
-_SUMS: tuple[Route, ...] = (BinomialSum(), Enumeration(), Contour())
+_SUMS: tuple[Route, ...] = (BinomialSum(), EvenContour(), Enumeration(), Contour())
 _CONTOURS: tuple[Route, ...] = (LatticeAtOnce(), SwappedPair(), BigJump(), SmoothedContour())
 _LAST: tuple[Route, ...] = (FewBeside(), DecisiveLattice(), TiltedLattice(), BasicComposition(), Chernoff())
 

@@ -16,6 +16,7 @@ __all__ = [
     "BinomialTuning",
     "ContourTuning",
     "DecidingTuning",
+    "EvenTuning",
     "ExitTuning",
     "JumpTuning",
     "LatticeTuning",
@@ -113,6 +114,14 @@ class SmoothedTuning:
 
 
 @dataclass(frozen=True, slots=True)
+class EvenTuning:
+    """Losses on a progression: half a period of phi."""
+
+    tilts: tuple[float, float, int] = (1e-4, 1e4, 72)  # of the first table, over the standard deviation
+    far: float = 9.6  # standard deviations of phi, at most; the rest is bounded by the last value
+
+
+@dataclass(frozen=True, slots=True)
 class SwappedTuning:
     """Small epsilons through the other direction."""
 
@@ -197,12 +206,9 @@ class LatticeTuning:
     left_out: float = 1e-13  # probability that may be gathered into the first node
     tilts: tuple[int, int] = (-40, 81)  # 2^(k/2)
     bins: int = 2048
-    cuts: tuple[float, ...] = (
-        *(0.02, 0.04, 0.07, 0.1, 0.14, 0.18, 0.22, 0.27, 0.32),
-        *(0.37, 0.42, 0.47, 0.52, 0.58, 0.65, 0.72, 0.8, 0.9),
-    )
-    most_jumps: int = 6
-    worth: float = 8.0  # nats that a cut must save
+    cuts: tuple[float, float, int] = (0.99, 1e-6, 60)  # sizes of loss over the largest: from, to, how many
+    room: float = 12.0  # nats by which a term may exceed delta before it is cut
+    worth: float = 25.0  # nats below delta at which a term is bounded, not computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +245,7 @@ class Tuning:
     search: SearchTuning = field(default_factory=SearchTuning)
     contour: ContourTuning = field(default_factory=ContourTuning)
     smoothed: SmoothedTuning = field(default_factory=SmoothedTuning)
+    even: EvenTuning = field(default_factory=EvenTuning)
     swapped: SwappedTuning = field(default_factory=SwappedTuning)
     jumps: JumpTuning = field(default_factory=JumpTuning)
     deciding: DecidingTuning = field(default_factory=DecidingTuning)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dptally.accounting.certified.lattice.convolve import Factor, Term, convolve, log_payoff_peak
+from dptally.accounting.certified.lattice.convolve import Factor, Term, Weights, convolve, log_payoff_peak
 from dptally.accounting.certified.lattice.grid import Layout, layouts, step_for
 from dptally.accounting.certified.lattice.measure import (
     Spread,
@@ -25,7 +25,7 @@ from dptally.accounting.certified.lattice.measure import (
     point_spread,
     upper_spread,
 )
-from dptally.accounting.certified.lattice.plan import Outline, Plan, tilts_of
+from dptally.accounting.certified.lattice.plan import Layer, Outline, Plan, tilts_of
 from dptally.accounting.certified.tuning import STANDARD, LatticeTuning
 from dptally.law import Composition
 from dptally.numerics.logspace import log_sum
@@ -48,7 +48,7 @@ class LatticeBound:
     log_factor: float
     upper: bool
     log_constant: float  # mass moved to infinity
-    rest: tuple[float, float] | None  # (K, s): the terms that are not computed, at most exp(K - s eps)
+    rest: tuple[tuple[float, float], ...]  # (K, s): the terms that are not computed, at most exp(K - s eps) each
     blur: float = 0.0  # variance of the Gaussian that dominates what was done to point masses between nodes
 
     def log_bound(self, epsilon: float) -> float:
@@ -59,8 +59,8 @@ class LatticeBound:
             value = high if self.upper else low
             if value > 0:
                 logs.append(scale + math.log(value))
-        if self.upper and self.rest is not None:
-            logs.append(self.rest[0] - self.rest[1] * at)
+        if self.upper:
+            logs += [moment - tilt * at for moment, tilt in self.rest]
         total = log_sum(logs)
         if math.isnan(total):
             return 0.0 if self.upper else -math.inf
@@ -83,13 +83,8 @@ class LatticeBound:
         wide = 1.1
         c = (2 / math.pi + v / math.pi**2) / (2 * wide) + v / (2 * math.pi) + v / (2 * math.pi**2 * wide * (wide - 1))
         logs = [term.log_bump(at, wide * v) for term in self.terms]
-        if self.rest is not None:
-            logs.append(
-                self.rest[0]
-                - log_payoff_peak(self.rest[1])
-                - self.rest[1] * at
-                + 0.5 * wide * v * (self.rest[1] + 0.5) ** 2
-            )
+        for moment, s in self.rest:
+            logs.append(moment - log_payoff_peak(s) - s * at + 0.5 * wide * v * (s + 0.5) ** 2)
         bias = log_sum(logs) + c + math.log1p(2 * m) + math.log(m / math.sqrt(2 * math.pi)) + 1e-12
         return total + math.log1p(-math.exp(bias - total)) if bias < total - 1e-9 else -math.inf
 
@@ -216,7 +211,8 @@ def _solve(
     verified."""
     low, high = known
     top = high if math.isfinite(high) else 1e12
-    reach = max(1e-4 * guess, 0.1 * bracket.step)
+    # no further than the tilted sums know: beyond a few units of 1 / tilt they underflow
+    reach = max(min(1e-4 * guess, 1 / max(bracket.tilts)), 1e-3 * bracket.step)
     enough = _edge(lambda e: bracket.log_upper(e) - target[0], guess, low, top, reach)
     # the lower end lies next to the upper one: a walk from a poor guess may step over the window of the terms
     start = guess if enough is None else enough
@@ -290,13 +286,7 @@ def _bracket(
         step = wanted
     if step > wanted:  # a lattice of its own: nothing is gained by a smaller step
         smallest = step
-    points = _grouped(
-        [
-            (point_spread(row.positions, row.masses, row.origin(step)[0], step, row.law.atom_error), row.count)
-            for row in rows
-            if row.discrete
-        ]
-    )
+    points = _grouped([(_points(row, step), row.count) for row in rows if row.discrete])
     uppers = list(points)
     lowers: list[tuple[Spread, int]] | None = list(points)
     for row in rows:
@@ -304,6 +294,8 @@ def _bracket(
             continue
         offset, before = row.origin(step)
         cells = max(before + 2, math.ceil((row.last - offset) / step - 1e-9))
+        if row.last == row.law.supremum:  # the last node is not below the largest loss
+            cells += int(offset + step * cells < row.last)
         table = Table.of(row.law, offset, step, cells)
         uppers.append((upper_spread(table), row.count))
         if row.periodic and row.positions[-1] > row.last - 0.5 * step:  # listed as far as it matters
@@ -321,12 +313,17 @@ def _bracket(
         return None
     lower = None
     if len(points) == len(uppers) and not any(spread.blur for spread, _ in points):
-        lower = replace(upper, log_factor=-upper.log_factor, upper=False, log_constant=-math.inf, rest=None)
+        lower = replace(upper, log_factor=-upper.log_factor, upper=False, log_constant=-math.inf, rest=())
     elif lowers is not None:
         lower = _side(lowers, plan, epsilon, effort, tuning, upper=False)
     size = max(term.size for term in upper.terms)
     smallest = max(smallest, step * size / (tuning.nodes * effort))
     return Bracket(upper, lower, step, smallest, plan.tilts, plan.estimate)
+
+
+def _points(row: Layout, step: float) -> Spread:
+    spread = point_spread(row.positions, row.masses, row.origin(step)[0], step, row.atom_error)
+    return replace(spread, log_beyond=row.log_missed)
 
 
 def _is_sound(spread: Spread) -> bool:
@@ -337,10 +334,14 @@ def _is_sound(spread: Spread) -> bool:
 def _grouped(parts: list[tuple[Spread, int]]) -> list[tuple[Spread, int]]:
     """Many different measures of a few points each, convolved directly in groups: fewer transforms are
     needed."""
-    few = [part for part in parts if part[1] <= 4 and np.count_nonzero(part[0].masses) <= 8]
+    short = [
+        count <= 4 and np.count_nonzero(spread.masses) <= 8 and spread.log_beyond == -math.inf
+        for spread, count in parts
+    ]
+    few = [part for part, is_short in zip(parts, short, strict=True) if is_short]
     if len(few) < 4:
         return parts
-    rest = [part for part in parts if not (part[1] <= 4 and np.count_nonzero(part[0].masses) <= 8)]
+    rest = [part for part, is_short in zip(parts, short, strict=True) if not is_short]
     return rest + [(combined(few[i : i + 10]), 1) for i in range(0, len(few), 10)]
 
 
@@ -353,57 +354,67 @@ def _side(
     shift += 4 * EPS * (abs(epsilon) + sum(abs(spread.offset) * count for spread, count in parts))
     log_factor = math.fsum(spread.log_factor * count for spread, count in parts)
     log_factor += (1 if upper else -1) * 4 * EPS * (steps + abs(log_factor))
-    factors = [Factor(spread, count, _cut(spread, plan.cut)) for spread, count in parts]
     at = epsilon - offset
     margin = max(0.02 * abs(epsilon), 64 * parts[0][0].step, min(8.0 / min(plan.tilts), abs(epsilon)))
     span = at - margin, at + margin
     blur = 0.0 if upper else sum(spread.blur * count for spread, count in parts)
     terms = []
-    jumpers = sum(factor.count for factor in factors if factor.has_heavy)
     limit = int(tuning.nodes * min(1.0, 4.5 / len(plan.tilts)))  # all terms are kept, of both sides
     most = min(limit, int(tuning.nodes * effort))
-    for jumps, theta in enumerate(plan.tilts):
-        tilt = min(theta, 100 / parts[0][0].step)
-        term = convolve(factors, jumps, tilt, span, tilts_of(tuning), most, limit, keep=blur > 0)
+    rest = []
+    for layer in plan.layers:
+        factors = [_factor(spread, count, layer) for spread, count in parts]
+        tilt = min(layer.tilt, 100 / parts[0][0].step)
+        jumping = layer.low is not None
+        if not layer.counts:
+            bounded = _bounded(factors, tilt, jumping=jumping)
+            rest += [] if bounded is None else [bounded]
+            continue
+        if not _exists(factors, jumping=jumping):
+            continue
+        term = convolve(factors, tilt, span, tilts_of(tuning), most, limit, jumping=jumping, keep=blur > 0)
         if term is not None:
             terms.append(term)
-        elif upper and jumps <= jumpers:  # underflow: a term that exists may not be left out
+        elif upper:  # underflow: a term that exists may not be left out
             return None
     if not terms:
         return None
-    rest = _rest(factors, plan, len(plan.tilts)) if plan.cut is not None else None
     constant = _log_beyond(parts) if upper else -math.inf
-    return LatticeBound(tuple(terms), offset, shift, log_factor, upper, constant, rest, blur)
+    return LatticeBound(tuple(terms), offset, shift, log_factor, upper, constant, tuple(rest), blur)
 
 
 def _cut(spread: Spread, cut: float | None) -> int:
     n = len(spread.masses)
-    return n if cut is None else min(n, max(1, math.ceil((cut - spread.offset) / spread.step)))
+    return n if cut is None else min(n, max(0, math.ceil((cut - spread.offset) / spread.step)))
 
 
-def _rest(factors: Sequence[Factor], plan: Plan, jumps: int) -> tuple[float, float] | None:
-    """All terms with ``jumps`` or more heavy losses, by Chernoff at the tilt s: with x = sum of count
-    heavy/light, sum over k >= jumps of x^k / k! <= x^jumps e^x / jumps!  (section 6)."""
-    s = plan.rest
-    light, x, size = 0.0, 0.0, 0.0
-    if jumps > sum(f.count for f in factors if f.has_heavy):
+def _factor(spread: Spread, count: int, layer: Layer) -> Factor:
+    """The losses below the upper cut: all of them light where there is no lower one."""
+    end = _cut(spread, layer.high)
+    return Factor(spread, count, end if layer.low is None else min(end, _cut(spread, layer.low)), end)
+
+
+def _exists(factors: Sequence[Factor], *, jumping: bool) -> bool:
+    """Every law has masses below the upper cut and, with a lower one, some law has masses between the two."""
+    if not all((factor.spread.masses[: factor.end] > 0).any() for factor in factors):
+        return False
+    return not jumping or any((factor.spread.masses[factor.cut : factor.end] > 0).any() for factor in factors)
+
+
+def _bounded(factors: Sequence[Factor], s: float, *, jumping: bool) -> tuple[float, float] | None:
+    """(K, s): the term is at most exp(K - s eps), Chernoff's bound (section 6); None where it is zero."""
+    if not _exists(factors, jumping=jumping):
         return None
-    for factor in factors:
-        first, second = factor.pieces()
-        _, base, error = first.tilted(s)
-        if base == -math.inf:
-            return math.inf, s
-        light += factor.count * (base + error)
-        size += factor.count * abs(base)
-        if second is not None:
-            _, heavy, heavy_error = second.tilted(s)
-            if heavy - base > 650:
-                return math.inf, s
-            x += factor.count * math.exp(heavy - base + error + heavy_error)
-    if x == 0:
-        return None
-    value = light + jumps * math.log(x) - math.lgamma(jumps + 1) + x + log_payoff_peak(s)
-    return value + 64 * EPS * (size + abs(value) + x + jumps + 1), s
+    at = np.array([s])
+    light, heavy = (
+        [piece.log_moments(at)[0] for piece in row] for row in zip(*(f.pieces() for f in factors), strict=True)
+    )
+    counts = [factor.count for factor in factors]
+    weights = Weights.of(light, heavy, counts, jumping=jumping)
+    if weights is None:
+        return math.inf, s
+    value = weights.log_mass + log_payoff_peak(s)
+    return value + 64 * EPS * (weights.size + abs(value) + sum(counts)), s
 
 
 def _log_beyond(parts: Parts) -> float:

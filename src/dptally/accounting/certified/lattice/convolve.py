@@ -1,10 +1,10 @@
-"""Tilted convolution powers of lattice measures, with a bound on everything that floats and the finite window
+r"""Tilted convolution powers of lattice measures, with a bound on everything that floats and the finite window
 do.
 
-One term is the part of a composed measure in which exactly ``jumps`` of the losses come from the heavy
-pieces: the coefficient of z^jumps in prod_j (light_j + z heavy_j)^count_j. With no cut there is one term and
-no heavy piece. Each term has its own tilt, so that everything is relative to its own exp(K - theta eps).
-docs/certificates-lattice.md, sections 5 and 6.
+One term is the part of a composed measure in which the largest loss lies between two cuts: with light_j the masses
+below the lower cut and heavy_j those between the two, prod_j (light_j + heavy_j)^count_j - prod_j light_j^count_j.
+Without a lower cut it is the whole product. Each term has its own tilt, so that everything is relative to its own
+exp(K - theta eps). docs/certificates-lattice.md, sections 5 and 6.
 """
 
 from __future__ import annotations
@@ -19,31 +19,30 @@ from numpy.typing import NDArray
 from dptally.accounting.certified.lattice.measure import Spread, profile_at_nodes, profile_error
 from dptally.numerics.rounding import EPS, Floats
 
-__all__ = ["Factor", "Term", "convolve", "log_payoff_peak"]
+__all__ = ["Factor", "Term", "Weights", "convolve", "log_payoff_peak"]
 
 Complexes = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """``count`` copies of one lattice measure, cut into light (index < cut) and heavy pieces."""
+    """``count`` copies of one lattice measure: light masses (index < cut) and heavy ones (cut <= index < end)."""
 
     spread: Spread
     count: int
     cut: int
+    end: int
 
     @classmethod
     def whole(cls, spread: Spread, count: int) -> Factor:
-        return cls(spread, count, len(spread.masses))
+        return cls(spread, count, len(spread.masses), len(spread.masses))
 
-    @property
-    def has_heavy(self) -> bool:
-        return self.cut < len(self.spread.masses)
-
-    def pieces(self) -> tuple[Piece, Piece | None]:
+    def pieces(self) -> tuple[Piece, Piece]:
         masses, spread = self.spread.masses, self.spread
-        heavy = Piece(masses[self.cut :], self.cut, spread.step, spread.tilt) if self.has_heavy else None
-        return Piece(masses[: self.cut], 0, spread.step, spread.tilt), heavy
+        return (
+            Piece(masses[: self.cut], 0, spread.step, spread.tilt),
+            Piece(masses[self.cut : self.end], self.cut, spread.step, spread.tilt),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,34 +169,34 @@ def log_payoff_peak(theta: float) -> float:
 
 def convolve(
     factors: Sequence[Factor],
-    jumps: int,
     theta: float,
     epsilon: tuple[float, float],
     tilts: Floats,
     most: int,
     limit: int,
     *,
+    jumping: bool,
     keep: bool = False,
 ) -> Term | None:
-    """The term with ``jumps`` heavy losses, tilted by theta, good for any eps in the given range (relative
-    positions).
+    """The term with at least one heavy loss (``jumping``), or with none, tilted by theta, good for any eps in the given
+    range (relative positions).
 
     ``tilts``: where moments may be taken to bound what lies outside the window. None if no such term exists
     or the window, of ``most`` nodes or what the range needs, would be of more than ``limit``.
     """
     step = factors[0].spread.step
     pieces = [factor.pieces() for factor in factors]
-    tilted = [(light.tilted(theta), heavy.tilted(theta) if heavy else None) for light, heavy in pieces]
+    tilted = [(light.tilted(theta), heavy.tilted(theta)) for light, heavy in pieces]
     counts = [factor.count for factor in factors]
-    weights = _Weights.of([t[0][1] for t in tilted], [t[1][1] if t[1] else -math.inf for t in tilted], counts, jumps)
+    weights = Weights.of([t[0][1] for t in tilted], [t[1][1] for t in tilted], counts, jumping=jumping)
     if weights is None:
         return None
-    window = _window(factors, pieces, jumps, theta, weights.log_mass, epsilon, tilts, most)
+    window = _window(factors, pieces, theta, weights.log_mass, epsilon, tilts, most, jumping)
     start, size, outside = window
     if size > limit:
         return None
     gamma = EPS * (4 * math.log2(size) + 4)  # error of one transform, relative to the sum of the inputs (section 5)
-    total = _coefficient(factors, tilted, weights, jumps, size, gamma)
+    total = (_some if jumping else _none)(factors, tilted, weights, size, gamma)
     values = np.fft.irfft(total.value, size)
     values = np.roll(values, -(start % size))
     peak = math.exp(log_payoff_peak(theta))
@@ -209,9 +208,7 @@ def convolve(
         nodes = profile_at_nodes(values[skip:], step, theta)
     summing = profile_error(size, step, theta)
     negative = float(np.maximum(-values, 0.0).sum()) * peak
-    relative = max(
-        max(t[0][2], t[1][2] if t[1] else 0.0) + f.spread.mass_error for t, f in zip(tilted, factors, strict=True)
-    )
+    relative = max(max(t[0][2], t[1][2]) + f.spread.mass_error for t, f in zip(tilted, factors, strict=True))
     scale = weights.size + abs(weights.log_mass) + 8 + theta * step * (abs(start) + size)
     slack = 2 * (sum(counts) * relative + 4 * EPS * scale + summing)
     error = forward + backward + outside * peak + 2 * summing * negative + 1e-290  # (the last: underflow)
@@ -232,39 +229,64 @@ def convolve(
     )
 
 
-# -- the coefficient of z^jumps --------------------------------------------------------------------------
+# -- the transform of a term -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Weights:
-    """Scalars of one term: shares r_j = heavy_j / light_j over their largest, and the total tilted mass."""
+class Weights:
+    """Scalars of one term: the tilted masses of its pieces as shares, and the log of the whole.
 
-    ratio: tuple[float, ...]
-    whole: float  # coefficient of z^jumps in prod (1 + z r_j)^count_j, the scale that makes the term's mass 1
+    The share of heavy is its own times ``rare``; ``whole`` is (1 - prod light^count) / rare, or 1 without jumps.
+    """
+
+    light: tuple[float, ...]
+    heavy: tuple[float, ...]
+    rare: float
+    whole: float
     log_mass: float
     size: float  # of what was added up to log_mass
 
     @classmethod
-    def of(cls, light: list[float], heavy: list[float], counts: list[int], jumps: int) -> _Weights | None:
-        if any(value == -math.inf for value in light):
+    def of(cls, light: list[float], heavy: list[float], counts: list[int], *, jumping: bool) -> Weights | None:
+        """None where there is no such term."""
+        if not jumping:
+            if any(value == -math.inf for value in light):
+                return None
+            ones, none = (1.0,) * len(light), (0.0,) * len(light)
+            return cls(ones, none, 0.0, 1.0, math.fsum(map(_times, counts, light)), _moduli(counts, light))
+        together = [_log_add(*pair) for pair in zip(light, heavy, strict=True)]
+        if any(value == -math.inf for value in together):
             return None
-        logs = [h - m for h, m in zip(heavy, light, strict=True)]
+        logs = [h - t for h, t in zip(heavy, together, strict=True)]
         top = max(logs)
-        if jumps and top == -math.inf:
+        if top == -math.inf:
             return None
-        ratio = tuple(math.exp(value - top) if value > -math.inf else 0.0 for value in logs)
-        series = [1.0] + [0.0] * jumps
-        for r, count in zip(ratio, counts, strict=True):
-            own = [math.comb(count, i) * r**i if i <= count else 0.0 for i in range(jumps + 1)]
-            series = [sum(series[i] * own[k - i] for i in range(k + 1)) for k in range(jumps + 1)]
-        if not series[jumps] > 0:
-            return None
-        base = math.fsum(count * value for count, value in zip(counts, light, strict=True))
-        size = sum(count * abs(value) for count, value in zip(counts, light, strict=True))
-        if not jumps:
-            return cls(ratio, series[0], base + math.log(series[0]), size)
-        size += jumps * (abs(top) + 750.0)  # the shares r_j are exponentials of numbers up to 745
-        return cls(ratio, series[jumps], base + jumps * top + math.log(series[jumps]), size)
+        shares = tuple(math.exp(m - t) for m, t in zip(light, together, strict=True))
+        jumps = tuple(math.exp(value - top) for value in logs)
+        rare = math.exp(top)
+        # log prod (light share)^count, the shares being 1 - rare jump: sums of positive numbers
+        fall = math.fsum(
+            n * (-math.log1p(-rare * j) if s > 0.5 else -(m - t) if s > 0 else math.inf)
+            for n, j, s, m, t in zip(counts, jumps, shares, light, together, strict=True)
+        )
+        few = math.fsum(n * j for n, j in zip(counts, jumps, strict=True))
+        whole = few if rare < 1e-250 else -math.expm1(-fall) / rare
+        log_mass = math.fsum(map(_times, counts, together)) + top + math.log(whole)
+        size = _moduli(counts, together) + abs(top) + abs(math.log(whole)) + _moduli([1] * len(logs), logs)
+        return cls(shares, jumps, rare, whole, log_mass, min(size, 1e300))
+
+
+def _times(count: int, value: float) -> float:
+    return count * value
+
+
+def _moduli(counts: Sequence[int], values: Sequence[float]) -> float:
+    return sum(count * abs(value) for count, value in zip(counts, values, strict=True) if math.isfinite(value))
+
+
+def _log_add(a: float, b: float) -> float:
+    top = max(a, b)
+    return top if top == -math.inf else top + math.log1p(math.exp(min(a, b) - top))
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,42 +352,80 @@ def _transform(weights: Floats, first: int, size: int, gamma: float) -> _Ball:
     return _Ball(value, np.abs(value) * (1 + 2 * EPS) + error, error)
 
 
-def _coefficient(
-    factors: Sequence[Factor],
-    tilted: Sequence[tuple[tuple[Floats, float, float], tuple[Floats, float, float] | None]],
-    weights: _Weights,
-    jumps: int,
-    size: int,
-    gamma: float,
+Tilted = tuple[Floats, float, float]
+
+
+def _none(
+    factors: Sequence[Factor], tilted: Sequence[tuple[Tilted, Tilted]], weights: Weights, size: int, gamma: float
 ) -> _Ball:
-    """The transform of the term, scaled to total mass 1."""
-    series: list[_Ball | None] | None = None
-    for factor, (light, heavy), ratio in zip(factors, tilted, weights.ratio, strict=True):
-        base = _transform(light[0], 0, size, gamma)
-        own: list[_Ball | None] = [base.power(factor.count)]
-        if jumps:
-            jump = _transform(heavy[0], factor.cut, size, gamma) if heavy and ratio > 0 else None
-            for k in range(1, jumps + 1):
-                ways = math.comb(factor.count, k) * ratio**k if k <= factor.count else 0.0
-                own.append(base.power(factor.count - k) * jump.power(k).scaled(ways) if jump and ways > 0 else None)
-        series = own if series is None else _product(series, own)
-    assert series is not None
-    whole = series[jumps]
-    assert whole is not None
-    return whole.scaled(1 / weights.whole)
+    """The transform of the product of the light pieces, each of mass 1."""
+    del weights
+    total: _Ball | None = None
+    for factor, (light, _) in zip(factors, tilted, strict=True):
+        own = _transform(light[0], 0, size, gamma).power(factor.count)
+        total = own if total is None else total * own
+    assert total is not None
+    return total
 
 
-def _product(a: list[_Ball | None], b: list[_Ball | None]) -> list[_Ball | None]:
-    out: list[_Ball | None] = []
-    for k in range(len(a)):
-        total: _Ball | None = None
-        for i in range(k + 1):
-            left, right = a[i], b[k - i]
-            if left is not None and right is not None:
-                both = left * right
-                total = both if total is None else total + both
-        out.append(total)
-    return out
+def _some(
+    factors: Sequence[Factor], tilted: Sequence[tuple[Tilted, Tilted]], weights: Weights, size: int, gamma: float
+) -> _Ball:
+    """The transform of the term with at least one heavy loss, scaled to total mass 1 (section 6)."""
+    tau = weights.rare
+    pair: tuple[Complexes, Complexes] | None = None
+    costs = []
+    frequencies = size // 2 + 1
+    log_all, jumps = np.zeros(frequencies), np.zeros(frequencies)
+    for factor, (light, heavy), share, jump in zip(factors, tilted, weights.light, weights.heavy, strict=True):
+        n = factor.count
+        b, h = (
+            _transform(piece[0], first, size, gamma).scaled(part) if part > 0 else _zero(frequencies)
+            for piece, first, part in ((light, 0, share), (heavy, factor.cut, jump))
+        )
+        own = _pair_power((b.value, h.value), n, tau)
+        pair = own if pair is None else _pair_product(pair, own, tau)
+        both = np.maximum(b.size + tau * h.size, 1e-290)
+        log_all += n * np.log(both)
+        jumps += n * h.size / np.maximum(b.size, 1e-290)
+        costs.append((n / both, b.error, h.error))
+    assert pair is not None
+    # the term is a polynomial in b and h with positive coefficients, at most ``most`` at their sizes
+    steps = sum(factor.count for factor in factors)
+    jumps = np.minimum(jumps, 1 / tau if tau > 1e-290 else 1e290)
+    with np.errstate(under="ignore"):
+        every = np.exp(np.minimum(log_all, 0.7))
+        most = every * jumps
+        error = (24 * steps * EPS) * most
+        for per, b_error, h_error in costs:
+            error += every * per * (h_error + b_error * jumps)
+    error = np.where(log_all < 0.7, error, 1e290)
+    return _Ball(pair[1], np.minimum(most, 1e290), error * (1 + 1e-9) + 1e-290).scaled(1 / weights.whole)
+
+
+def _zero(frequencies: int) -> _Ball:
+    return _Ball(np.zeros(frequencies, dtype=np.complex128), np.zeros(frequencies), np.zeros(frequencies))
+
+
+def _pair_product(
+    a: tuple[Complexes, Complexes], b: tuple[Complexes, Complexes], tau: float
+) -> tuple[Complexes, Complexes]:
+    """(x, y) stands for x + tau y, the part without a jump and the rest: (x x', x y' + y x' + tau y y')."""
+    some = a[0] * b[1]
+    some += a[1] * (b[0] + tau * b[1])
+    return a[0] * b[0], some
+
+
+def _pair_power(pair: tuple[Complexes, Complexes], count: int, tau: float) -> tuple[Complexes, Complexes]:
+    result: tuple[Complexes, Complexes] | None = None
+    while True:
+        if count & 1:
+            result = pair if result is None else _pair_product(result, pair, tau)
+        count >>= 1
+        if not count:
+            assert result is not None
+            return result
+        pair = pair[0] * pair[0], pair[1] * (2 * pair[0] + tau * pair[1])
 
 
 # -- the window ------------------------------------------------------------------------------------------
@@ -373,19 +433,17 @@ def _product(a: list[_Ball | None], b: list[_Ball | None]) -> list[_Ball | None]
 
 def _window(
     factors: Sequence[Factor],
-    pieces: Sequence[tuple[Piece, Piece | None]],
-    jumps: int,
+    pieces: Sequence[tuple[Piece, Piece]],
     theta: float,
     log_mass: float,
     epsilon: tuple[float, float],
     tilts: Floats,
     most: int,
+    jumping: bool,
 ) -> tuple[int, int, float]:
     """(first index, number of nodes, bound of the tilted mass outside as a share of the whole)."""
     step = factors[0].spread.step
-    top = sum(f.count * (f.cut - 1) for f in factors)
-    if jumps:
-        top = sum(f.count * (len(f.spread.masses) - 1) for f in factors)
+    top = sum(f.count * ((f.end if jumping else f.cut) - 1) for f in factors)
     low = math.floor(epsilon[0] / step) - 2
     high = math.ceil(epsilon[1] / step) + 2
     first, last = min(0, low), max(top, high)
@@ -393,12 +451,11 @@ def _window(
 
     def log_shares(at: Floats) -> list[tuple[float, float]]:
         """(tilt, log of the mass at that tilt over that at theta)."""
-        none = [-math.inf] * len(at)
         lights = [light.log_moments(at) for light, _ in pieces]
-        heavies = [heavy.log_moments(at) if heavy and jumps else none for _, heavy in pieces]
+        heavies = [heavy.log_moments(at) for _, heavy in pieces]
         shares = []
         for i, s in enumerate(at):
-            weights = _Weights.of([m[i] for m in lights], [m[i] for m in heavies], counts, jumps)
+            weights = Weights.of([m[i] for m in lights], [m[i] for m in heavies], counts, jumping=jumping)
             if weights is None:  # underflow at an extreme tilt: no information
                 shares.append((float(s), math.inf))
                 continue
@@ -409,8 +466,8 @@ def _window(
     outside = 0.0
     if last - first + 1 > 64:
         nats = 36.0
-        above = tilts[tilts > theta][:12]
-        below = np.append(tilts[tilts < theta][-11:][::-1], 0.0)
+        above = np.append(theta * np.array([1.02, 1.05, 1.1, 1.2]), tilts[tilts > 1.2 * theta][:8])
+        below = np.concatenate((theta * np.array([0.98, 0.95, 0.9, 0.8]), tilts[tilts < 0.8 * theta][-8:][::-1], [0.0]))
         right, left = log_shares(above), log_shares(below)
         # tilted mass beyond x is at most exp(share(s) - (s - theta) x)
         x_right = min(((share + nats) / (s - theta) for s, share in right), default=math.inf)

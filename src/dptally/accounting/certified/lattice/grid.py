@@ -31,6 +31,8 @@ class Layout:
     last: float  # largest finite loss, or the loss above which the profile is below the floor
     trimmed: bool  # losses below ``first`` are likely, but do not matter at the tilt in question
     periodic: bool = False  # all of the mass lies on first + base * integer: no step smaller than base is needed
+    atom_error: float = 0.0  # relative, of a point mass and of its position
+    log_missed: float = -math.inf  # of the mass that is not listed
 
     @property
     def length(self) -> float:
@@ -68,7 +70,14 @@ def _layout(law: Law, count: int, log_floor: float, tilt: float, tuning: Lattice
     lowest = float(positions[0]) if positions.size else 0.0
     bounded = math.isfinite(law.supremum) and math.isfinite(law.infimum)
     if complete and bounded:
-        return Layout(law, count, positions, masses, True, base, lowest, float(positions[-1]), False, base is not None)
+        error = law.atom_error
+        return Layout(
+            law, count, positions, masses, True, base, lowest, float(positions[-1]), False, base is not None, error
+        )
+    if complete:
+        deep = _deep(law, count, log_floor, tuning)
+        if deep is not None:
+            return deep
     last = law.supremum if math.isfinite(law.supremum) else _right_end(law, log_floor)
     if complete and base is not None:  # a lattice without end: only its likely points are listed
         last = lowest + base * max(1, math.ceil((last - lowest) / base))
@@ -77,6 +86,46 @@ def _layout(law: Law, count: int, log_floor: float, tilt: float, tuning: Lattice
         return Layout(law, count, positions, masses, False, base, lowest, last, False)
     first, trimmed = _left_end(law, tilt, tuning.left_out)
     return Layout(law, count, positions, masses, False, None, first, last, trimmed)
+
+
+def _deep(law: Law, count: int, log_floor: float, tuning: LatticeTuning) -> Layout | None:
+    """A law of point masses without end that lists them far down: what it does not list, or is left out here because
+    it is so unlikely, counts as infinite for an upper measure and not at all for a lower one.
+    """
+    listed = law.listed_atoms()
+    if listed is None or not listed.log_missed < log_floor - tuning.negligible:
+        return None
+    order = np.argsort(listed.low, kind="stable")
+    low, high, least, most = (column[order] for column in (listed.low, listed.high, listed.least, listed.most))
+    mass = 0.5 * (least + most)
+    with np.errstate(divide="ignore"):
+        size = np.log(mass)
+    known = (least > 1e-280) & (size > log_floor - tuning.negligible) & (most < 1.5 * least)
+    if np.count_nonzero(known) < 2:
+        return None
+    missed = math.fsum(most[~known].tolist())
+    log_missed = float(np.logaddexp(listed.log_missed, math.log(missed) if missed > 0 else -math.inf)) + 1e-9
+    if not log_missed < log_floor:
+        return None
+    low, high, least, most, mass = (column[known] for column in (low, high, least, most, mass))
+    position = 0.5 * (low + high)
+    away = float(np.max((high - low) / np.maximum(np.abs(position), 1e-300)))
+    error = max(law.atom_error, 2 * away, float(np.max((most - least) / mass)) + 4 * EPS)
+    base = spacing(position)
+    return Layout(
+        law,
+        count,
+        position,
+        mass,
+        True,
+        base,
+        float(position[0]),
+        float(position[-1]),
+        False,
+        base is not None,
+        error,
+        log_missed,
+    )
 
 
 def spacing(positions: Floats) -> float | None:
