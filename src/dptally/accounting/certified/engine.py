@@ -111,7 +111,7 @@ def delta_intervals(
 
 
 class Profile:
-    """delta of a whole plan, to be asked often: neighbouring epsilons, also those of earlier calls, share their work."""
+    """delta of a whole plan, to be asked often: neighbouring epsilons, of earlier calls too, share their work."""
 
     def __init__(self, directions: Sequence[Composition], tuning: Tuning = STANDARD) -> None:
         self._directions: list[tuple[Composition, Made]] = [(composition, []) for composition in directions]
