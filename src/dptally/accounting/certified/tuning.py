@@ -252,7 +252,13 @@ class Tuning:
     #: of the lattice that is asked before the contours: one level, and nothing that is not sharp at once
     at_once: DecidingTuning = field(
         default_factory=lambda: DecidingTuning(
-            levels=(1e6,), coarse_enough=-12.0, enough=-16.0, most_points=1 << 16, width=5e-7, sure=True
+            levels=(1e6,),
+            coarse_enough=-8.0,
+            enough=-12.0,
+            hopeless=99.0,  # a coarse lattice far from the answer says little of one near it
+            most_points=1 << 16,
+            width=5e-7,
+            sure=True,
         )
     )
 
