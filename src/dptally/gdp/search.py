@@ -32,6 +32,7 @@ __all__ = ["Found", "largest", "stays_below"]
 _START = np.array([0.0, 0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0])  # first epsilons, as shares of the head
 _NARROW = 1e-13  # cells are not split below this share of the head
 _LARGEST_T = 1e6
+_FAR_BELOW = 0.9  # of mu: where G is certainly below this share of what was found it need not be known any better
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,11 @@ def largest(view: View, head: float, tolerance: float, floor: float = 0.0, ceili
     ``ceiling`` is a mu already known to be enough; where it is met the search ends.
     """
     x = head * _START
-    low, high = view.log_delta(x)
     points, level = x.size, 0.0
-    best, cells = Found(floor, ceiling, math.inf, points), _Cells.between(x, high)
+    # often the end of the head decides: what is certainly far below it is not looked at closely
+    best = _raised(Found(floor, ceiling, math.inf, points), x[-1:], view.log_delta(x[-1:])[0], 0.5 * tolerance)
+    low, high = _bounds(view, x, best.lower)
+    cells = _Cells.between(x, high)
     while True:
         best = replace(_raised(best, x, low, 0.5 * tolerance), points=points)
         if ceiling - best.lower <= tolerance or math.isinf(best.lower):
@@ -96,7 +99,7 @@ def largest(view: View, head: float, tolerance: float, floor: float = 0.0, ceili
             left = gaussian_mu_log(cells.b, cells.high_a)[1]
             return replace(best, upper=min(ceiling, max(top, float(left.max(initial=0.0)))))
         x = _split_points(cells, touch)
-        low, high = view.log_delta(x)
+        low, high = _bounds(view, x, best.lower)
         points += x.size
         cells = cells.split(x, high)
 
@@ -104,7 +107,7 @@ def largest(view: View, head: float, tolerance: float, floor: float = 0.0, ceili
 def stays_below(view: View, head: float, target: float) -> bool:
     """Whether G <= target on [0, head] for certain; False also where it could not be decided."""
     x = head * _START
-    _, high = view.log_delta(x)
+    _, high = _bounds(view, x, target)
     cells, points = _Cells.between(x, high), x.size
     while points < view.most_points:
         if (high > log_gaussian_delta(target, x, 0.0)[0]).any():
@@ -116,10 +119,17 @@ def stays_below(view: View, head: float, target: float) -> bool:
         if (cells.b - cells.a <= _NARROW * head).any():
             return False
         x = _split_points(cells, touch)
-        _, high = view.log_delta(x)
+        _, high = _bounds(view, x, target)
         points += x.size
         cells = cells.split(x, high)
     return False
+
+
+def _bounds(view: View, x: Floats, mu: float) -> tuple[Floats, Floats]:
+    """Bounds of log delta, rough ones where G is certainly far below mu."""
+    if not 0 < mu < math.inf:
+        return view.log_delta(x)
+    return view.log_delta_above(x, log_gaussian_delta(_FAR_BELOW * mu, x, 0.0)[0])
 
 
 def _raised(best: Found, x: Floats, log_delta: Floats, slack: float) -> Found:

@@ -24,6 +24,7 @@ __all__ = ["Summary", "summary"]
 
 _FINE = 1e-3  # of the regret: where its bounds are this close the search ends
 _ROUNDS = 12
+_LITTLE = math.log(1e-5)  # of the Gaussian curve: where the profile is certainly below it is not looked at closely
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def _regret(view: View, mu: float, end: float) -> tuple[Interval, float]:
     """
     first, more = (48, 96) if view.cheap else (14, 4)
     x = end * np.linspace(0.0, 1.0, first) ** 1.5
-    low, high = view.log_delta(x)
+    low, high = _bounds(view, mu, x)
     for _ in range(_ROUNDS):
         order = np.argsort(x)
         x, low, high = x[order], low[order], high[order]
@@ -121,9 +122,14 @@ def _regret(view: View, mu: float, end: float) -> tuple[Interval, float]:
         split = np.flatnonzero(most > best + 0.5 * _FINE * limit)
         split = split[np.argsort(most[split])[::-1][:more]]
         fresh = 0.5 * (x[split] + x[split + 1])
-        fresh_low, fresh_high = view.log_delta(fresh)
+        fresh_low, fresh_high = _bounds(view, mu, fresh)
         x, low, high = np.append(x, fresh), np.append(low, fresh_low), np.append(high, fresh_high)
     return Interval(best, max(best, limit, 1e-12)), float(x[int(np.argmax(gap))])  # pyright: ignore[reportPossiblyUnboundVariable]
+
+
+def _bounds(view: View, mu: float, x: Floats) -> tuple[Floats, Floats]:
+    """Bounds of log delta, rough ones where it is next to nothing beside delta_mu."""
+    return view.log_delta_above(x, log_gaussian_delta(mu, x, 0.0)[0] + _LITTLE)
 
 
 def _most(x: Floats, low: Floats, high: Floats, gauss: Floats) -> Floats:

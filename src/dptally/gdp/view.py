@@ -16,6 +16,7 @@ from dptally.accounting.moments import infinity_mass, log_moment_upper, supremum
 from dptally.checks import Floats
 from dptally.errors import InvalidType
 from dptally.gdp.curve import Curve
+from dptally.interval import Interval
 from dptally.law import Composition
 from dptally.mechanisms import Mechanism
 from dptally.numerics.rounding import EPS, down, up
@@ -44,6 +45,11 @@ class View:
     most_points: int
     cheap: bool
     two_sided: bool = True
+    above: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
+
+    def log_delta_above(self, epsilon: Floats, log_floor: Floats) -> tuple[Floats, Floats]:
+        """:attr:`log_delta` where it may be above the floor; below, any bounds will do."""
+        return self.log_delta(epsilon) if self.above is None else self.above(epsilon, log_floor)
 
 
 def view_of(subject: Profiled) -> View:
@@ -57,12 +63,14 @@ def view_of(subject: Profiled) -> View:
     directions = subject.directions()
     if not all(composition.determined for composition in directions):
         end = max(composition.supremum for composition in directions)
-        return View(_refined(_by_engine(directions)), end, True, 1_000, False, False)
+        return View(_refined(_Engine(directions).log_delta), end, True, 1_000, False, False)
     leaks = any(infinity_mass(composition)[1] > 0 for composition in directions)
     zero_from = math.inf if leaks else max(supremum(composition) for composition in directions)
     one_step = all(composition.steps <= 1 for composition in directions)
-    bounds = _by_laws(directions) if one_step else _by_engine(directions)
-    return View(bounds, zero_from, True, 200_000 if one_step else 4_000, one_step)
+    if one_step:
+        return View(_by_laws(directions), zero_from, True, 200_000, True)
+    engine = _Engine(directions)
+    return View(engine.log_delta, zero_from, True, 4_000, False, above=engine.above)
 
 
 def _by_laws(directions: Sequence[Composition]) -> Callable[[Floats], tuple[Floats, Floats]]:
@@ -86,18 +94,33 @@ def _by_laws(directions: Sequence[Composition]) -> Callable[[Floats], tuple[Floa
     return log_delta
 
 
-def _by_engine(directions: Sequence[Composition]) -> Callable[[Floats], tuple[Floats, Floats]]:
+class _Engine:
     """A composition: one certified interval for each epsilon, remembered as long as the view lives."""
-    seen: dict[float, tuple[float, float]] = {}
 
-    def log_delta(epsilon: Floats) -> tuple[Floats, Floats]:
-        for e in map(float, epsilon):
-            if e not in seen:
-                seen[e] = _logged(directions, e)
-        pairs = [seen[float(e)] for e in epsilon]
+    def __init__(self, directions: Sequence[Composition]) -> None:
+        self._directions = directions
+        self._profile = certified.Profile(directions)
+        self._seen: dict[float, tuple[float, float]] = {}
+
+    def log_delta(self, epsilon: Floats) -> tuple[Floats, Floats]:
+        return self.above(epsilon, np.full(epsilon.shape, -np.inf))
+
+    def above(self, epsilon: Floats, log_floor: Floats) -> tuple[Floats, Floats]:
+        asked = dict(zip(epsilon.tolist(), np.exp(np.minimum(log_floor, 0.0)).tolist(), strict=True))
+        asked = {e: floor for e, floor in asked.items() if e not in self._seen}
+        found = dict(zip(asked, self._profile(list(asked), list(asked.values())), strict=True))
+        logs = {e: self._logged(e, box) for e, box in found.items()}
+        # what is below its floor may be asked for again, with a lower one
+        self._seen |= {e: pair for e, pair in logs.items() if found[e].upper >= asked[e]}
+        pairs = [self._seen[e] if e in self._seen else logs[e] for e in epsilon.tolist()]
         return np.array([low for low, _ in pairs]), np.array([high for _, high in pairs])
 
-    return log_delta
+    def _logged(self, epsilon: float, box: Interval) -> tuple[float, float]:
+        lower = down(math.log(box.lower), 2) if box.lower > 0 else -math.inf
+        upper = min(up(math.log(box.upper), 2), 0.0) if box.upper > 0 else -math.inf
+        if 0 < box.upper < _TINY:  # near or below the smallest double: Chernoff in log space goes on
+            upper = min(upper, max(_chernoff(composition, epsilon) for composition in self._directions))
+        return min(lower, upper), upper
 
 
 def _refined(bounds: Callable[[Floats], tuple[Floats, Floats]]) -> Callable[[Floats], tuple[Floats, Floats]]:
@@ -118,15 +141,6 @@ def _refined(bounds: Callable[[Floats], tuple[Floats, Floats]]) -> Callable[[Flo
         return low, np.where(epsilon <= at, np.minimum(high, implied), high)
 
     return log_delta
-
-
-def _logged(directions: Sequence[Composition], epsilon: float) -> tuple[float, float]:
-    box = certified.delta_interval(directions, epsilon)
-    lower = down(math.log(box.lower), 2) if box.lower > 0 else -math.inf
-    upper = min(up(math.log(box.upper), 2), 0.0) if box.upper > 0 else -math.inf
-    if 0 < box.upper < _TINY:  # near or below the smallest double: Chernoff in log space goes on
-        upper = min(upper, max(_chernoff(composition, epsilon) for composition in directions))
-    return min(lower, upper), upper
 
 
 def _chernoff(composition: Composition, epsilon: float) -> float:

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _TURN_ULPS = 8 * FUNCTION_ULPS + 8
+_FEW_ROWS = 16  # of e^{iku} - 1 that are computed by themselves, before they are doubled
 _LONG, _LUMP = 256, 64  # nodes beyond which sums are taken in lumps, and the length of these
 
 
@@ -201,7 +202,7 @@ class NodeCharacteristic(Characteristic):
     def size(self) -> int:
         return len(self.losses)
 
-    def slope_error(self, depth: int) -> float:
+    def slope_error(self, depth: int, more: int = 0) -> float:
         """c with |computed - exact node sum| <= c u: rounding of weights, losses and of the sum itself.
 
         |e^{iux} - 1| <= u |x|, so a relative weight error d_j costs u d_j w_j |x_j|, and its mean once more because the
@@ -209,9 +210,11 @@ class NodeCharacteristic(Characteristic):
         ``depth`` additions errs by at most sqrt(2) depth EPS times the sum of their sizes: together <= 4 u w_j |x_j|,
         of which 3 are such products. The sines and cosines of e^{ia} - 1 make it err by 2 F + 3 ulps of |a|, F those of
         one function; in e^{i(a+b)} - 1 they count three times, and 6 are for the product: 6 F + 15 < 8 F + 8.
+        ``more``: ulps that the factors e^{iux} - 1 err by besides.
         """
         size = self.weights * np.abs(self.losses)
-        relative = self.weight_error + float(np.dot(self.weights, self.weight_error)) + (5 * depth + _TURN_ULPS) * EPS
+        ulps = 5 * depth + _TURN_ULPS + more
+        relative = self.weight_error + float(np.dot(self.weights, self.weight_error)) + ulps * EPS
         return float(1.01 * (np.dot(size, relative) + np.dot(self.weights, self.loss_error)))
 
     def on_grid(self, step: float, number: int) -> tuple[Complexes, Floats]:
@@ -220,8 +223,8 @@ class NodeCharacteristic(Characteristic):
         # matrix product, and every term stays proportional to u |L|, so the error does too.
         block = max(1, math.isqrt(number - 1) + 1)
         giants = -(-number // block)
-        small = _unit_minus_one(step * np.arange(block)[:, None] * self.losses)
-        large = _unit_minus_one((step * block) * np.arange(giants)[:, None] * self.losses)
+        small, doubled = _units_minus_one(step, block, self.losses)
+        large, _ = _units_minus_one(step * block, giants, self.losses)
         weighted = small * self.weights
         long = self.size > _LONG
         sums = _product(large, weighted, _LUMP if long else None)
@@ -233,7 +236,7 @@ class NodeCharacteristic(Characteristic):
             sums += (large @ self.weights)[:, None] + weighted.sum(axis=1)[None, :]
         depth = _LUMP + len(ends) if long else self.size  # pyright: ignore[reportPossiblyUnboundVariable]
         u = step * np.arange(number)
-        error = np.asarray(self.defect + self.slope_error(depth) * u, dtype=np.float64)
+        error = np.asarray(self.defect + self.slope_error(depth, 3 * doubled) * u, dtype=np.float64)
         return sums.ravel()[:number], error
 
     def in_rows(self, step: float, first: Floats, column: Floats) -> Complexes:
@@ -272,6 +275,28 @@ def _product(left: Complexes, right: Complexes, most: int | None = None) -> Comp
     for start in range(block, left.shape[1], block):
         total += left[:, start : start + block] @ right[:, start : start + block].T
     return total
+
+
+def _units_minus_one(step: float, number: int, x: Floats) -> tuple[Complexes, int]:
+    """E_k = exp(i k step x) - 1 for k = 0..number-1, and how often rows were doubled, by E_{a+b} = E_a E_b + E_a + E_b.
+
+    If E_a and E_b err by at most c ulps of a |step x| and of b |step x|, then the sum by c ulps of (a + b) |step x|,
+    since |1 + E| = 1; with |E_a| |E_b| <= (a + b) |step x|, |E_a E_b + E_a| = |E_a| and |E_{a+b}| <= (a + b) |step x|
+    its three roundings cost 3 further ulps at most.
+    """
+    if number <= _FEW_ROWS:
+        return _unit_minus_one(step * np.arange(number)[:, None] * x), 0
+    rows = np.empty((number, len(x)), dtype=np.complex128)
+    rows[:_FEW_ROWS] = _unit_minus_one(step * np.arange(_FEW_ROWS)[:, None] * x)
+    have, doubled = _FEW_ROWS, 0
+    while have < number:
+        more, turned = rows[have : 2 * have], _unit_minus_one((step * have) * x)
+        known = rows[: len(more)]
+        np.multiply(known, turned, out=more)
+        more += known
+        more += turned
+        have, doubled = have + len(more), doubled + 1
+    return rows, doubled
 
 
 def _unit_minus_one(x: Floats) -> Complexes:

@@ -39,8 +39,9 @@ class Composition:
     @classmethod
     def of(cls, parts: Iterable[tuple[Law, int]]) -> Composition:
         parts = [(law, count) for law, count in parts]
-        if len(parts) == 1 and parts[0][1] > 0 and not type(parts[0][0]).collapses:
-            return cls(tuple(parts))
+        if len(parts) == 1 and parts[0][1] > 0:
+            only, family = tuple(parts), type(parts[0][0])
+            return cls(((family.collapse(only), 1),), only) if family.collapses else cls(only)
         counts: Counter[Law] = Counter()
         for law, count in parts:
             counts[law] += count
@@ -171,7 +172,8 @@ def _weighted(losses: list[tuple[float, int]], empty: float) -> tuple[float, flo
         return end, end
     if len(losses) == 1 and losses[0][1] == 1:
         return losses[0][0], losses[0][0]
-    return between(sum((n * Fraction(loss) for loss, n in losses), Fraction(0)))
+    first, *others = (n * Fraction(loss) for loss, n in losses)
+    return between(sum(others, first))
 
 
 def _at_infinity(masses: list[tuple[float, int]]) -> tuple[float, float]:

@@ -59,8 +59,8 @@ class GaussianLaw(Law):
     @classmethod
     def of_variance(cls, variance: Fraction) -> GaussianLaw:
         """The law of this exact mu^2."""
-        rounded = between(variance)[1]
-        return cls(rounded, None if Fraction(rounded) == variance else variance)
+        lower, rounded = between(variance)
+        return cls(rounded, None if lower == rounded else variance)
 
     @property
     def exact_variance(self) -> Fraction:

@@ -86,8 +86,8 @@ class Mechanism(Value):
         """The composed law of the whole plan, once for each direction that differs."""
         stated = [(laws, count) for laws, count in ((_laws(mechanism), n) for mechanism, n in self.parts) if laws]
         number = max((len(laws) for laws, _ in stated), default=1)
-        composed = (Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number))
-        return tuple(dict.fromkeys(composed))
+        composed = [Composition.of((laws[min(d, len(laws) - 1)], n) for laws, n in stated) for d in range(number)]
+        return tuple(dict.fromkeys(composed)) if number > 1 else tuple(composed)
 
     def _both_directions(self) -> tuple[Composition, Composition]:
         """(remove, add), also where they are alike."""

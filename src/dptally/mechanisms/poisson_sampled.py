@@ -113,9 +113,10 @@ class PoissonSampled(Mechanism):
     @property
     def exact_rate(self) -> Fraction:
         """A record that must pass several coins passes with the product of their rates."""
-        inside = self.mechanism
-        rate = Fraction(self.rate) * (inside.exact_rate if isinstance(inside, PoissonSampled) else 1)
-        if 0 < rate < _SMALLEST_RATE:
+        inside, rate = self.mechanism, Fraction(self.rate)
+        if isinstance(inside, PoissonSampled):
+            rate *= inside.exact_rate
+        if rate and float(rate) < _SMALLEST_RATE:
             raise InvalidArgument("rate", f"0 or between {_SMALLEST_RATE} and 1, nested rates multiplied", float(rate))
         return rate
 

@@ -19,13 +19,16 @@ def between(value: Fraction) -> tuple[float, float]:
     >>> between(Fraction(1, 2)), between(Fraction(1, 20))[1]
     ((0.5, 0.5), 0.05)
     """
-    if abs(value) > _LARGEST:
-        return (_LARGEST, math.inf) if value > 0 else (-math.inf, -_LARGEST)
-    nearest = float(value)
-    exact = Fraction(nearest)
-    if exact == value:
+    numerator, denominator = value.numerator, value.denominator
+    try:
+        nearest = numerator / denominator  # of two integers: rounded correctly
+    except OverflowError:
+        return (_LARGEST, math.inf) if numerator > 0 else (-math.inf, -_LARGEST)
+    over, under = nearest.as_integer_ratio()
+    excess = over * denominator - numerator * under
+    if not excess:
         return nearest, nearest
-    if exact > value:
+    if excess > 0:
         return math.nextafter(nearest, -math.inf), nearest
     return nearest, math.nextafter(nearest, math.inf)
 

@@ -8,13 +8,17 @@ import math
 import random
 
 import mpmath as mp
+import numpy as np
 import pytest
 
 import dptally as dp
 from dptally.accounting.certified import engine
 from dptally.accounting.certified.bounds import LogTarget, log_interval
+from dptally.accounting.certified.contour.chernoff import log_chernoff, log_modulus
+from dptally.accounting.certified.contour.tables import tabulate_at
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.routes import BasicComposition
+from dptally.accounting.certified.tuning import STANDARD
 from dptally.accounting.certified.walk import walk_epsilon
 
 Atoms = list[tuple[mp.mpf, mp.mpf]]  # (loss, probability), finite losses only
@@ -168,3 +172,23 @@ def test_a_floor_stops_nothing_that_is_above_it(sigma: float, rate: float, steps
             assert ends.upper >= alone.lower
             assert ends.upper <= floor or share < 1
             assert share > 1 or not Plan(direction, floor).is_below_floor(target.low)
+
+
+def test_the_modulus_of_the_inversion_is_never_too_small_and_below_chernoff() -> None:
+    draw, better = random.Random(8), 0
+    for _ in range(24):
+        sigma, rate = draw.uniform(0.5, 4.0), 10 ** draw.uniform(-3, -0.5)
+        plan = dp.dpsgd(sigma, rate, draw.choice((2, 30, 1000, 10**5)))
+        if draw.random() < 0.3:
+            plan = plan + 3 * dp.Laplace(draw.uniform(1.0, 9.0))
+        for composition in plan.directions():
+            rows = tabulate_at(composition.parts, np.geomspace(0.2, 60.0, 6))
+            for row in range(6):
+                # near the saddle of this tilt, where the bound is of use, and away from it
+                epsilon = max(0.0, float(rows.first[row] - 1 / rows.theta[row]) * draw.choice((0.6, 1.0, 1.3)))
+                truth = engine.delta_interval([composition], epsilon)
+                bound = log_modulus(composition.parts, rows, row, epsilon, STANDARD.contour)
+                if truth.lower > 1e-300:
+                    assert bound >= math.log(truth.lower), (plan, epsilon)
+                better += bound < float(log_chernoff(rows, epsilon)[row]) - 0.3
+    assert better > 60

@@ -7,6 +7,7 @@ choices that decide how long an answer takes and how wide it is, never whether i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -15,12 +16,15 @@ from dptally.accounting.certified.bounds import log_interval
 from dptally.accounting.certified.contour import many
 from dptally.accounting.certified.contour.curve import curve
 from dptally.accounting.certified.direction import delta_of, epsilon_of, with_mass
+from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.tuning import STANDARD, Tuning
 from dptally.accounting.certified.walk import Made
 from dptally.interval import Interval
 from dptally.law import Composition
+from dptally.law.law import Floats
 
 __all__ = [
+    "Profile",
     "delta_interval",
     "delta_intervals",
     "delta_profile",
@@ -103,23 +107,50 @@ def delta_intervals(
     directions: Sequence[Composition], epsilons: Sequence[float], tuning: Tuning = STANDARD
 ) -> list[Interval]:
     """:func:`delta_interval` at each epsilon; neighbouring epsilons share their work."""
-    boxes: list[dict[int, Interval]] = []
-    profiles: list[Made] = [[] for _ in directions]
-    for composition in directions:
-        logs = (np.full(len(epsilons), np.nan),) * 2
-        if _shares(composition):
-            logs = many.deltas_by_contours(composition, np.array(epsilons, dtype=np.float64), tuning)
-        found = {i: (float(a), float(b)) for i, (a, b) in enumerate(zip(*logs, strict=True)) if b >= a}
-        boxes.append({i: with_mass(composition, a, b, "inversion") for i, (a, b) in found.items()})
-    return [
-        _larger(
-            [
-                found[i] if i in found else delta_of(composition, epsilon, 0.0, made, tuning)
-                for composition, found, made in zip(directions, boxes, profiles, strict=True)
-            ]
-        )
-        for i, epsilon in enumerate(epsilons)
-    ]
+    return Profile(directions, tuning)(epsilons)
+
+
+class Profile:
+    """delta of a whole plan, to be asked often: neighbouring epsilons, of earlier calls too, share their work."""
+
+    def __init__(self, directions: Sequence[Composition], tuning: Tuning = STANDARD) -> None:
+        self._directions: list[tuple[Composition, Made]] = [(composition, []) for composition in directions]
+        self._tuning = tuning
+
+    def __call__(self, epsilons: Sequence[float], floors: Sequence[float] | None = None) -> list[Interval]:
+        """Certified bounds at each epsilon. A delta that is certainly below its floor need not be known any better."""
+        at, floor = np.array(epsilons, dtype=np.float64), np.zeros(len(epsilons))
+        if floors is not None:
+            floor[:] = floors
+        boxes: list[list[Interval]] = [[] for _ in epsilons]
+        for composition, made in self._directions:
+            found = self._shared(composition, at, floor)
+            for i, epsilon in enumerate(epsilons):
+                if i in found:
+                    boxes[i].append(found[i])
+                    continue
+                least = max((box.lower for box in boxes[i]), default=0.0)
+                boxes[i].append(delta_of(composition, epsilon, max(least, float(floor[i])), made, self._tuning))
+        return [_larger(each) for each in boxes]
+
+    def _shared(self, composition: Composition, at: Floats, floor: Floats) -> dict[int, Interval]:
+        """The epsilons that Chernoff's bound or common contours answer."""
+        if not _shares(composition):
+            return {}
+        plan, found = Plan(composition, tuning=self._tuning), dict[int, Interval]()
+        if plan.transformable and (floor > 0).any():
+            most = plan.log_total_variation()
+            for i in np.nonzero(floor > 0)[0].tolist():
+                upper = min(plan.chernoff_log_delta(float(at[i])), most)
+                box = with_mass(composition, -math.inf, upper, "Chernoff")
+                if box.upper < floor[i]:
+                    found[i] = box
+        rest = np.array([i for i in range(len(at)) if i not in found], dtype=np.intp)
+        lower, upper = many.deltas_by_contours(composition, at[rest], self._tuning)
+        for i, low, high in zip(rest.tolist(), lower.tolist(), upper.tolist(), strict=True):
+            if high >= low:
+                found[i] = with_mass(composition, low, high, "inversion")
+        return found
 
 
 def _shares(composition: Composition) -> bool:

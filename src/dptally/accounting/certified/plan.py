@@ -106,7 +106,8 @@ class Plan:
         return self._once("epsilon", log_delta, self._chernoff_epsilon)
 
     def is_below_floor(self, log_delta: float) -> bool:
-        """Whether a few tilts show that eps is at most the floor: Chernoff's bound there, or a contour through one.
+        """Whether a few tilts show that eps is at most the floor: Chernoff's bound there, or a contour through one,
+        first with the modulus of its integrand.
 
         delta falls with eps: where it is at most the target at the floor, eps is at most the floor.
         """
@@ -120,9 +121,12 @@ class Plan:
                 return False
             if float(bounds.min()) <= self.floor:
                 return True
+            row = int(np.argmin(bounds))
+            if chernoff.log_modulus(self.parts, rows, row, self.floor, self.tuning.below) <= log_delta:
+                return True
             if len(self.parts) > 1:
                 return False
-            contour = inversion.at_row(self.composition, rows, int(np.argmin(bounds)), self.floor, self.tuning.below)
+            contour = inversion.at_row(self.composition, rows, row, self.floor, self.tuning.below)
             return contour is not None and contour.log_delta(self.floor).upper <= log_delta
 
     def _once(self, name: str, at: float, function: Callable[[float], float]) -> float:

@@ -186,7 +186,9 @@ class Contour(Route):
         most = plan.tuning.contour.most_work
         if not plan.cuttable:
             return plan.tuning.contour, most
-        return _short(plan.tuning, min(most, most // plan.tuning.routes.share_of_work * len(plan.parts)))
+        routes = plan.tuning.routes
+        work = min(most, most // routes.share_of_work * len(plan.parts))
+        return _short(plan.tuning.contour, routes.most_terms, work), work
 
     def near_epsilon(self, plan: Plan, epsilon: float) -> Iterator[BoundedProfile]:
         found = inversion.for_epsilon(plan.composition, epsilon, *self._choices(plan))
@@ -201,10 +203,9 @@ class Contour(Route):
 
 
 @lru_cache(maxsize=64)
-def _short(tuning: Tuning, work: int) -> tuple[ContourTuning, int]:
+def _short(tuning: ContourTuning, most_terms: float, work: int) -> ContourTuning:
     """The choices of a contour that is worth so much work, so that a longer one is not begun."""
-    terms = math.ceil(tuning.routes.most_terms * math.sqrt(work))
-    return replace(tuning.contour, most_terms=min(tuning.contour.most_terms, terms)), work
+    return replace(tuning, most_terms=min(tuning.most_terms, math.ceil(most_terms * math.sqrt(work))))
 
 
 class TotalVariation(_EndsOnly):

@@ -78,6 +78,8 @@ class ContourTuning:
     blocks: tuple[int, ...] = (-26, 11, 19, 25, 31, 41, 51, 61)  # tilts 2^(k/2), tabulated block after block
     around: tuple[float, ...] = _ratios(-0.3, -0.15, -0.08, -0.04, -0.02, 0.0, 0.02, 0.04, 0.08, 0.15, 0.3)
     glance: tuple[float, ...] = (0.35, 0.5, 0.7, 1.0, 1.4)  # tilts of a first look at Chernoff's bound, times a guess
+    #: ends of the cells on which the modulus of an integrand is bounded, in units of one over the standard deviation
+    modulus: tuple[float, ...] = (0.25, 0.5, 0.8, 1.1, 1.4, 1.8, 2.3, 3.0)
     steady: float = 3.0  # ratio of neighbouring K'' up to which Taylor's formula finds the saddle's row
     few_parts: int = 8  # up to here the decay of all parts is looked at
     leading: float = 0.9  # of the variance: the parts that carry it are looked at
@@ -257,7 +259,13 @@ class Tuning:
     #: of the lattice that is asked before the contours: one level, and nothing that is not sharp at once
     at_once: DecidingTuning = field(
         default_factory=lambda: DecidingTuning(
-            levels=(1e6,), coarse_enough=-12.0, enough=-16.0, most_points=1 << 16, width=5e-7, sure=True
+            levels=(1e6,),
+            coarse_enough=-8.0,
+            enough=-12.0,
+            hopeless=99.0,  # a coarse lattice far from the answer says little of one near it
+            most_points=1 << 16,
+            width=5e-7,
+            sure=True,
         )
     )
 

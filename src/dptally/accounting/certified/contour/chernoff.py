@@ -1,4 +1,10 @@
-"""Chernoff's bound from a table of K: (1 - e^{-x})+ <= e^{t x} t^t / (1 + t)^{1 + t} for every t > 0."""
+r"""Upper bounds from a table of K.
+
+Chernoff's: (1 - e^{-x})+ <= e^{t x} t^t / (1 + t)^{1 + t} for every t > 0. And the inversion integral with every factor
+replaced by its modulus, which also uses that \|phi\| decays:
+
+    delta(eps) <= e^{K(t) - t eps} / pi \int_0^\infty |phi(u)| / (|t + iu| |t + 1 + iu|) du .
+"""
 
 from __future__ import annotations
 
@@ -6,14 +12,14 @@ import math
 
 import numpy as np
 
-from dptally.accounting.certified.contour.tables import tabulate, tabulate_at
+from dptally.accounting.certified.contour.tables import Losses, tabulate, tabulate_at
 from dptally.accounting.certified.tuning import STANDARD, ContourTuning
 from dptally.law import Composition
 from dptally.law.characteristic import MomentTable
 from dptally.law.law import Floats
 from dptally.numerics.rounding import EPS
 
-__all__ = ["chernoff_epsilon", "chernoff_log_delta", "epsilon_bounds", "glance", "log_chernoff"]
+__all__ = ["chernoff_epsilon", "chernoff_log_delta", "epsilon_bounds", "glance", "log_chernoff", "log_modulus"]
 
 
 def chernoff_epsilon(composition: Composition, log_delta: float, tuning: ContourTuning = STANDARD.contour) -> float:
@@ -48,6 +54,29 @@ def log_chernoff(table: MomentTable, epsilon: float) -> Floats:
     log_c = t * np.log1p(1 / t) + np.log1p(t)
     rounding = 8 * EPS * (np.abs(table.moment) + t * abs(epsilon) + log_c)
     return np.asarray(table.moment + table.error - t * epsilon - log_c + rounding)
+
+
+def log_modulus(parts: Losses, table: MomentTable, row: int, epsilon: float, tuning: ContourTuning) -> float:
+    """An upper bound of log delta(eps) from the modulus of the inversion integral at one tilt of the table.
+
+    On a cell [a, b] \\|phi\\| is at most its bound for u >= a and the kernel at most its value at a; beyond the last
+    point U the kernel is below 1/u^2, whose integral is 1/U.
+    """
+    t, variance = float(table.theta[row]), float(table.second[row])
+    if not 0 < variance < math.inf:
+        return 0.0
+    u = np.asarray(tuning.modulus) / math.sqrt(variance)
+    decay = np.zeros_like(u)
+    for law, count in parts:
+        decay += count * law.log_decay(t, u)
+    start = np.append(0.0, u)
+    height = np.append(1.0, np.exp(np.minimum(decay, 0.0))) / (np.hypot(t, start) * np.hypot(t + 1, start))
+    last = height[-1] * math.hypot(t, u[-1]) * math.hypot(t + 1, u[-1]) / u[-1]
+    total = (float(np.dot(height[:-1], np.diff(start))) + float(last)) / math.pi
+    exponent = float(table.moment[row] + table.error[row]) - t * epsilon
+    # the sum has positive terms, each a few ulps off; the decay itself, a negative number, is relative to the count
+    rounding = 8 * EPS * (abs(float(table.moment[row])) + t * abs(epsilon) + len(u) + 8 - float(decay.min()))
+    return exponent + math.log(total) + rounding
 
 
 def chernoff_log_delta(composition: Composition, epsilon: float, tuning: ContourTuning = STANDARD.contour) -> float:

@@ -35,10 +35,15 @@ class Declared:
         return (rate[1], sigma[0]), None if rate[0] == rate[1] and sigma[0] == sigma[1] else self
 
 
-@lru_cache(maxsize=256)
 def _ends(rate: Fraction, variance: Fraction) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The closest doubles around the rate, and around sigma: both directions ask for them."""
-    return between(rate), root(1 / variance)
+    """The closest doubles around the rate, and around sigma."""
+    return between(rate), _noise(*variance.as_integer_ratio())
+
+
+@lru_cache(maxsize=256)
+def _noise(numerator: int, denominator: int) -> tuple[float, float]:
+    """The closest doubles around sigma, from 1/sigma^2: both directions ask for them. (Integers are hashed fast.)"""
+    return root(Fraction(denominator, numerator))
 
 
 @lru_cache(maxsize=256)
