@@ -79,7 +79,7 @@ def test_rare_losses_beside_few_outcomes_are_sharp() -> None:
 
 @pytest.mark.parametrize(
     "plan",
-    [dp.Gaussian(1.0), dp.RandomizedResponse(0.7), 100 * dp.RandomizedResponse(0.7) + dp.Laplace(1.0)],
+    [dp.Gaussian(1.0), dp.RandomizedResponse(0.7), 1000 * dp.RandomizedResponse(0.7) + dp.Laplace(1.0)],
     ids=["no outcomes", "nothing else", "too many outcomes"],
 )
 def test_it_applies_to_a_few_beside_others_only(plan: dp.Mechanism) -> None:

@@ -4,7 +4,10 @@ gathered)."""
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
 
 import mpmath as mp
 import numpy as np
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 from lattice_truths import atoms_log_delta, laplace_log_delta, response_atoms, sampled_gaussian_pair
 
 from dptally.accounting.certified.lattice import bracket as lattice
-from dptally.accounting.certified.lattice.convolve import Factor, convolve
+from dptally.accounting.certified.lattice.convolve import Factor, Term, convolve
 from dptally.accounting.certified.lattice.grid import common_length, layouts, spacing, step_for
 from dptally.accounting.certified.lattice.measure import Spread, Table, point_spread, upper_spread
 from dptally.accounting.certified.lattice.plan import Outline, tilts_of
@@ -188,19 +191,27 @@ def test_the_listed_failure_of_one_tilt(side: Direction) -> None:
     assert math.isclose(low, reference, rel_tol=1e-5)
 
 
+def term_of(factors: list[Factor], at: float, *, jumping: bool, theta: float = 4.0) -> Term | None:
+    return convolve(factors, theta, (at, at), TILTS, 1 << 18, 1 << 20, jumping=jumping)
+
+
 def test_all_terms_together_contain_the_whole() -> None:
-    """(light + heavy)^n by number of jumps, each with its own tilt, against one tilt without a cut."""
+    """The largest loss between two cuts, term by term, each with its own tilt, against one tilt without a cut."""
     law = SampledGaussianLaw(0.02, 1.0, Direction.REMOVE)
     table = Table.of(law, math.log1p(-0.02), 2e-3, 2500)
     spread = upper_spread(table)
     factor = Factor.whole(spread, 5)
     at = 1.0 - 5 * spread.offset
-    whole = convolve([factor], 0, 4.0, (at, at), TILTS, 1 << 18, 1 << 20)
+    whole = term_of([factor], at, jumping=False)
     assert whole is not None
     low, high, scale = whole.bounds(at)
     parts_low = parts_high = 0.0
-    for jumps in range(6):
-        term = convolve([Factor(spread, 5, 150)], jumps, 4.0, (at, at), TILTS, 1 << 18, 1 << 20)
+    cuts = [len(spread.masses), 1200, 500, 150]
+    layers = [(Factor(spread, 5, less, more), True) for more, less in pairwise(cuts)] + [
+        (Factor(spread, 5, 150, 150), False)
+    ]
+    for i, (part, jumping) in enumerate(layers):
+        term = term_of([part], at, jumping=jumping, theta=2.0 + i)
         assert term is not None
         a, b, own = term.bounds(at)
         parts_low += a * math.exp(own - scale)
@@ -208,17 +219,72 @@ def test_all_terms_together_contain_the_whole() -> None:
     assert parts_low <= high
     assert low <= parts_high
     assert math.isclose(parts_low, low, rel_tol=1e-8)
-    assert convolve([factor], 1, 4.0, (at, at), TILTS, 1 << 18, 1 << 20) is None  # nothing heavy
+    assert term_of([factor], at, jumping=True) is None  # nothing heavy
+
+
+def exact_term(rows: list[tuple[list[Fraction], int, int, int]], step: Fraction, at: Fraction) -> mp.mpf:
+    """prod (light + heavy)^n - prod light^n, mass by mass, and its delta."""
+
+    def product(part: int) -> dict[int, Fraction]:
+        total = {0: Fraction(1)}
+        for masses, count, cut, end in rows:
+            for _ in range(count):
+                following: dict[int, Fraction] = {}
+                for i, p in total.items():
+                    for j, q in enumerate(masses[: (cut, end)[part]]):
+                        following[i + j] = following.get(i + j, Fraction(0)) + p * q
+                total = following
+        return total
+
+    none, every = product(0), product(1)
+    with mp.workdps(40):
+        terms = []
+        for i, p in every.items():
+            mass, gap = p - none.get(i, Fraction(0)), i * step - at
+            if gap > 0:
+                terms.append(
+                    mp.mpf(mass.numerator) / mass.denominator * -mp.expm1(-mp.mpf(gap.numerator) / gap.denominator)
+                )
+        return mp.fsum(terms)
+
+
+def test_a_term_between_two_cuts_is_that_of_fractions() -> None:
+    """Few masses, some of them e^-200, brute force; an interval moved by 1e-9 would be refuted."""
+    draw, counted = random.Random("cuts"), 0
+    step = 2.0**-6
+    for _ in range(60):
+        rows, factors = [], []
+        for _ in range(draw.choice((1, 1, 2))):
+            size, count = draw.randint(2, 7), draw.randint(1, 4)
+            masses = [draw.random() * math.exp(-draw.choice((0.0, 1.0, 40.0, 200.0)) * j / size) for j in range(size)]
+            cut = draw.randint(0, size)
+            end = draw.randint(cut, size)
+            rows.append(([Fraction(m) for m in masses], count, cut, end))
+            factors.append(Factor(Spread(0.0, step, np.array(masses)), count, cut, end))
+        reach = sum(count * (end - 1) for _, count, _, end in rows)
+        at = step * draw.uniform(-1.0, max(reach, 1))
+        truth = exact_term(rows, Fraction(step), Fraction(at))
+        term = term_of(factors, at, jumping=True, theta=draw.choice((0.5, 4.0, 40.0)))
+        if term is None:
+            assert truth == 0, (rows, at)  # no term is left out
+            continue
+        low, high, scale = term.bounds(at)
+        with mp.workdps(40):
+            relative = truth * mp.exp(-mp.mpf(scale))
+        assert low <= relative <= high, (rows, at)
+        counted += bool(relative > 0 and low > relative * (1 - 1e-9) and high < relative * (1 + 1e-9))
+    assert counted >= 20
 
 
 def test_the_plan_cuts_only_where_it_pays() -> None:
     rare = Table.of(SampledGaussianLaw(6.5e-4, 1.488, Direction.REMOVE), math.log1p(-6.5e-4), 1e-4, 6000)
-    plan = Outline.of([(upper_spread(rare), 6)]).plan(0.083)
-    assert plan.cut is not None
-    assert len(plan.tilts) >= 2
+    plan = Outline.of([(upper_spread(rare), 6)], replace(STANDARD.lattice, room=3.0)).plan(0.083)
+    assert len(plan.layers) >= 2
     assert abs(plan.estimate - math.log(6e-16)) < 4
     common = upper_spread(Table.of(GaussianLaw(0.01), -0.7, 1e-3, 1600))
-    assert Outline.of([(common, 100)]).plan(4.0).cut is None
+    (layer,) = Outline.of([(common, 100)]).plan(4.0).layers
+    assert layer.low is None
+    assert layer.high is None
 
 
 def test_different_sampled_laws_together() -> None:
@@ -379,29 +445,20 @@ def test_broken_masses_and_terms_give_the_trivial_answer(monkeypatch: pytest.Mon
 
 def test_the_terms_left_over_are_bounded_or_refused() -> None:
     spread = upper_spread(Table.of(SampledGaussianLaw(0.02, 1.0, Direction.REMOVE), math.log1p(-0.02), 2e-3, 2500))
-    plan = Outline.of([(spread, 5)]).plan(1.0)
-    factor = Factor(spread, 5, 150)
-    rest = lattice._rest([factor], replace(plan, rest=4.0), 2)
+    factor = Factor(spread, 5, 150, 2501)
+    rest = lattice._bounded([factor], 4.0, jumping=True)
     assert rest is not None
     at = 1.0 - 5 * spread.offset
-    total = 0.0
-    for jumps in range(2, 6):
-        term = convolve([factor], jumps, 4.0, (at, at), TILTS, 1 << 18, 1 << 20)
-        assert term is not None
-        low, _, scale = term.bounds(at)
-        total += low * math.exp(scale)
-    assert math.log(total) <= rest[0] - rest[1] * at
-    assert lattice._rest([factor], replace(plan, rest=4.0), 6) is None  # six jumps in five steps
-    extreme = lattice._rest([factor], replace(plan, rest=4000.0), 2)
-    assert extreme is not None
-    assert extreme[0] == math.inf
-    hollow = Factor(replace(spread, masses=np.where(np.arange(2501) < 150, 0.0, spread.masses)), 5, 150)
-    empty = lattice._rest([hollow], replace(plan, rest=4.0), 2)
-    assert empty is not None
-    assert empty[0] == math.inf
-    assert convolve([hollow], 1, 4.0, (at, at), TILTS, 1 << 18, 1 << 20) is None
-    bare = Factor(replace(spread, masses=np.where(np.arange(2501) < 150, spread.masses, 0.0)), 5, 150)
-    assert lattice._rest([bare], replace(plan, rest=4.0), 2) is None
+    term = term_of([factor], at, jumping=True)
+    assert term is not None
+    low, _, scale = term.bounds(at)
+    assert math.log(low) + scale <= rest[0] - rest[1] * at
+    assert lattice._bounded([replace(factor, cut=2501)], 4.0, jumping=True) is None  # nothing heavy
+    hollow = replace(spread, masses=np.where(np.arange(2501) < 150, 0.0, spread.masses))
+    full = lattice._bounded([replace(factor, spread=hollow)], 4.0, jumping=True)  # nothing light: every step jumps
+    assert full is not None
+    assert full[0] < math.inf
+    assert lattice._bounded([Factor(hollow, 5, 150, 150)], 4.0, jumping=False) is None
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 5.0, 12.0])
@@ -436,6 +493,6 @@ def test_a_law_that_cannot_list_its_atoms_is_taken_by_its_profile(monkeypatch: p
 
 
 def test_a_window_beyond_the_budget_is_refused_before_it_is_made() -> None:
-    factor = Factor(Spread(0.0, 1e-3, np.full(4, 0.25)), 3000, 4)
-    assert convolve([factor], 0, 4.0, (1.0, 1.5), TILTS, 1 << 10, 1 << 12) is not None
-    assert convolve([factor], 0, 4.0, (1.0, 5.5), TILTS, 1 << 10, 1 << 12) is None
+    factor = Factor(Spread(0.0, 1e-3, np.full(4, 0.25)), 3000, 4, 4)
+    assert convolve([factor], 4.0, (1.0, 1.5), TILTS, 1 << 10, 1 << 12, jumping=False) is not None
+    assert convolve([factor], 4.0, (1.0, 5.5), TILTS, 1 << 10, 1 << 12, jumping=False) is None

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from dptally.accounting.certified.bounds import NOTHING_KNOWN, Ends, LogBounds, LogTarget
 from dptally.accounting.certified.plan import Plan
-from dptally.accounting.certified.route import bounds_at
+from dptally.accounting.certified.route import answers_of, bounds_at
+from dptally.accounting.certified.solve import epsilon_ends
 from dptally.accounting.certified.tuning import OutcomeTuning
 from dptally.law import Composition, Law
 from dptally.numerics.logspace import log_sum
@@ -172,8 +173,6 @@ def for_epsilon(plan: Plan, epsilon: float) -> Iterator[Conditioned]:
 
 def for_delta(plan: Plan, target: LogTarget) -> Iterator[Conditioned]:
     """The same near the eps of this target: the largest that one outcome needs by itself."""
-    from dptally.accounting.certified.walk import walk_epsilon
-
     found = _made_of(plan)
     if found is None:
         return
@@ -185,14 +184,30 @@ def for_delta(plan: Plan, target: LogTarget) -> Iterator[Conditioned]:
     ]
     loss, log_mass = max(rows, key=lambda row: row[0] + _guess(rest, target.low - row[1]))
     share = target.low - log_mass
-    ends = Ends(0.0, 0.0)
+    ends, made = Ends(0.0, 0.0), []
     if share < 0:
-        ends = walk_epsilon(rest, LogTarget(share, share, math.exp(share)), [])
+        ends, made = _asked(rest, LogTarget(share, share, math.exp(share)))
         if not ends.upper - ends.lower <= plan.tuning.routes.sharp_lattice * max(loss, ends.upper):
             return  # B by itself is no easier
     start = loss + (0.5 * (ends.lower + ends.upper) if math.isfinite(ends.upper) else ends.lower)
     if start > 0:
-        yield Conditioned(outcomes, rest, start)
+        yield Conditioned(outcomes, rest, start, made)
+
+
+def _asked(rest: Plan, target: LogTarget) -> tuple[Ends, Made]:
+    """Ends of the eps of B at this target, and the profile that gave them: it serves the neighbours as well."""
+    from dptally.accounting.certified.routes import in_order
+    from dptally.accounting.certified.walk import walk_epsilon
+
+    sharp = rest.tuning.routes.sharp_lattice
+    for route in in_order(rest):
+        if not route.applies(rest):
+            continue
+        for profile in answers_of(route.name, route.near_delta(rest, target), []):
+            ends = epsilon_ends(profile, target, rest.tuning.search)
+            if math.isfinite(ends.upper) and ends.upper - ends.lower <= sharp * ends.upper:
+                return ends, [(route, profile)]
+    return walk_epsilon(rest, target, []), []
 
 
 def _guess(rest: Plan, log_delta: float) -> float:

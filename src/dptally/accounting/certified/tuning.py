@@ -224,7 +224,7 @@ class OutcomeTuning:
     most_sums: int = 1 << 14  # atoms of one sum
     most_pairs: int = 1 << 20  # products of one convolution
     same: float = 1e-14  # relative to the largest position: sums this close become one atom
-    most_beside: int = 64  # of some laws, where the others are asked once for each
+    most_beside: int = 600  # of some laws, where the others are asked once for each
     most_walks: int = 6  # of the others, with contours to be made; any number where they are one step
     negligible: float = 35.0  # nats below the largest contribution at which one is bounded instead
 
