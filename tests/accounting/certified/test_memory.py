@@ -58,4 +58,4 @@ def test_outcomes_beyond_number_are_not_listed(size: int) -> None:
     finally:
         tracemalloc.stop()
     assert box.upper - box.lower <= 1e-6 * box.upper
-    assert peak < MOST
+    assert peak < 200e6  # beside the process itself
