@@ -171,3 +171,11 @@ def test_renyi_zcdp_and_alpha_targets_agree_with_the_closed_forms() -> None:
 def test_bad_targets_of_other_definitions(target: dict[str, object], text: str) -> None:
     with pytest.raises(dp.DptallyError, match=text):
         dp.calibrate(lambda s: dp.Gaussian(s), **target)  # type: ignore[arg-type]
+
+
+def test_an_interpolation_that_lands_on_an_end_is_not_the_end() -> None:
+    """Where epsilon falls to zero within the bracket the search stopped 1.7 % too early."""
+    epsilon, delta = 0.0001675917058225307, 0.01923323095641444
+    sigma = dp.calibrate(lambda s: 10**9 * dp.Gaussian(s), epsilon=epsilon, delta=delta)
+    assert (10**9 * dp.Gaussian(sigma)).epsilon(delta) <= epsilon
+    assert (10**9 * dp.Gaussian(sigma * (1 - 1e-8))).epsilon(delta) > epsilon

@@ -78,6 +78,7 @@ def test_every_route_and_exit_names_a_test_that_is_there() -> None:
     assert sorted(named - _tests()) == []
     rows = [line for line in text[text.index("## 12.") :].splitlines() if line.startswith("| ")][1:]
     assert all(TEST.search(row) for row in rows), rows
+    assert all(len(cells := row.strip("| ").split(" | ")) == 4 and all(cells) for row in rows), rows  # none left empty
     for route in ROUTES:
         assert any(f"`{type(route).__name__}`" in row for row in rows), route
     walk = "".join(

@@ -298,7 +298,8 @@ def _variance(law: Law) -> Interval:
         forward, backward = (np.asarray(law.log_moment(t), dtype=np.float64) for t in (grid, -grid))
         size = np.abs(np.expm1(forward)) + np.abs(np.expm1(backward))
         a = (np.expm1(forward) + np.expm1(backward)).reshape(4, -1)
-        error = (MOMENT_TRUST * (1 + np.abs(forward)) * size).reshape(4, -1)
+        doubt = law.log_moment_and_error(grid)[1]  # of K at t, and of the same sums at -t
+        error = (MOMENT_TRUST * (1 + np.abs(forward)) * size + doubt * (2 + size)).reshape(4, -1)
         lows, highs = np.array([8 / 5, -1 / 5, 8 / 315, -1 / 560]), np.array([3 / 2, -3 / 20, 1 / 90, 0.0])
         second_low = (lows @ a - 2 * np.abs(lows) @ error) / _TILTS**2
         second_high = (highs @ a + 2 * np.abs(highs) @ error) / _TILTS**2

@@ -182,6 +182,8 @@ class _Search:
                 towards = math.copysign(1.0, bad - good)
                 x = float(round(x))
                 x = good + towards if x == good else bad - towards if x == bad else x
+            if not min(good, bad) < x < max(good, bad) and not self.whole:  # an interpolation that lands on an end
+                x, wanted = _middle(good, bad), None
             if not min(good, bad) < x < max(good, bad):
                 break
             meets = self.excess(x) < 0

@@ -28,6 +28,7 @@ PAIR_THEOREM = "Zhu, Dong, Wang 2022, Optimal accounting of DP via characteristi
 _BLOCK = 64
 _MANY = 4  # points for each atom from which on tables at the atoms pay
 _MOST_NODES = 1 << 12  # atoms of one law on a contour
+_MOST_LISTED = 1 << 15  # outcomes in sixty digits, about a kilobyte each
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +183,8 @@ def atomic_law(pair: Pair, cited: str) -> AtomicLaw | None:
 
 
 def atoms_of_pair(pair: Pair | None) -> ListedAtoms | None:
-    """The atoms of a declared pair, every number between neighbouring doubles."""
-    law = None if pair is None else atomic_law(pair, "")
+    """The atoms of a declared pair, every number between neighbouring doubles; None for too long a list."""
+    law = None if pair is None or pair.size > _MOST_LISTED else atomic_law(pair, "")
     return None if law is None else law.listed_atoms()
 
 

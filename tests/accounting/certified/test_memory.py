@@ -46,3 +46,16 @@ def test_arrays_of_one_question(plan: dp.Mechanism, question: dict[str, float]) 
 
 def test_a_law_whose_likeliest_atom_is_too_rare_to_be_listed() -> None:
     assert dp.DiscreteGaussian(1e100).laws()[0].atoms() == ()
+
+
+@pytest.mark.parametrize("size", [10**6, 2**53])
+def test_outcomes_beyond_number_are_not_listed(size: int) -> None:
+    """All 2^53 outputs of discrete noise were to be listed in sixty digits, wherever other noise stood beside them."""
+    tracemalloc.start()
+    try:
+        box = (dp.DiscreteLaplace(1e6, size) + dp.Gaussian(2.0)).epsilon_interval(1e-6)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert box.upper - box.lower <= 1e-6 * box.upper
+    assert peak < 200e6  # beside the process itself

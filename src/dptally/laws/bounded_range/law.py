@@ -195,8 +195,10 @@ class BoundedRangeLaw(Law):
         other = np.asarray(bottom if bottom < _SERIES else 0.0)
         excess = t * eps * sinhc_divided_difference(near, other) / (1.0 + sinhc_minus_one(other))
         with np.errstate(under="ignore"):
-            far = np.where(small, 1.0, top)
-            safe = far + log1p(-np.exp(-2.0 * far)) - np.log(2.0 * far) - float(log_sinhc(eps))
+            level = top == 0  # f(0) = 1
+            far = np.where(small | level, 1.0, top)
+            risen = far + log1p(-np.exp(-2.0 * far)) - np.log(2.0 * far)
+            safe = np.where(level, 0.0, risen) - float(log_sinhc(eps))
         return np.where(small, log1p(np.where(small, excess, 0.0)), np.where(t == 0, 0.0, safe))
 
     def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:

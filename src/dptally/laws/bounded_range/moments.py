@@ -88,12 +88,16 @@ def merged(parts: tuple[tuple[Uses, int], ...]) -> Uses:
 
 
 def half_coth(epsilon: float) -> float:
-    """(eps/2) coth(eps/2) - 1."""
+    """(eps/2) coth(eps/2) - 1, to a few ulps: below 1 by Lambert's fraction x^2/(3 + x^2/(5 + ...)), which never
+    cancels.
+    """
     half = 0.5 * epsilon
-    if half < 0.1:
-        square = half * half
-        return square / 3.0 * (1.0 - square / 15.0 * (1.0 - 2.0 * square / 21.0 * (1.0 - square / 10.0)))
-    return half / math.tanh(half) - 1.0
+    if half >= 1.0:
+        return half / math.tanh(half) - 1.0
+    fraction = 0.0
+    for odd in range(27, 1, -2):
+        fraction = half * half / (odd + fraction)
+    return fraction
 
 
 def log_sinhc(x: Numbers | float) -> Floats:

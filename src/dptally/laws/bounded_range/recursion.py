@@ -41,7 +41,9 @@ Uses = tuple[tuple[float, int], ...]  # (range, how often) in increasing order o
 Ints = NDArray[np.int64]
 
 FLOOR = 1e-290
-_DEEP, _SHALLOW = 690.0, 80.0  # nats to which the tables reach
+_DEEP, _MIDDLE, _SHALLOW = 690.0, 200.0, 80.0  # nats to which the tables reach
+#: uses from which on no table is deep: what is added where values end at FLOOR grows tenfold with each use
+_MANY = 200
 _FINEST, _FINE, _COARSEST = 2048, 24, 6  # grid steps in the largest range
 _QUICK, _PATIENT = 325_000, 12_000_000  # nodes times steps: heuristic, any value is sound
 _MOST_STEPS = 12_000
@@ -117,6 +119,7 @@ class Row:
     extra: Floats | None = None
 
 
+@np.errstate(over="ignore", invalid="ignore")  # values that are infinite: their windows are not clear
 def upper_step(row: Row, top: int, chord: Chord) -> Row:
     """T V at nodes 0 .. top from above, from V at its nodes from above.
 
@@ -136,7 +139,7 @@ def upper_step(row: Row, top: int, chord: Chord) -> Row:
         mean = moment / mass
         price = (0.3 * ratio / whole) * moment * (doubt * doubt)
         start = m - np.log(mean) / chord.step
-        clear = (doubt < 0.1 * chord.step) & (mass > 0) & (moment > 0)
+        clear = (doubt < 0.1 * chord.step) & (mass > 0) & (moment > 0) & np.isfinite(mean)
     all_clear = bool(clear.all())
     if not all_clear:
         mean, price, start = np.where(clear, mean, 1.0), np.where(clear, price, 0.0), np.where(clear, start, 0.0)
@@ -172,6 +175,7 @@ def upper_step(row: Row, top: int, chord: Chord) -> Row:
     unclear = ~clear & (value[one] > value[last])
     if unclear.any():
         bump = np.where(unclear, 0.25 * whole * (1.0 + gap) * (np.abs(mass) + error), 0.0)
+        bump = np.where(np.isnan(bump), np.inf, bump)
         raised = _largest_behind(bump, m, top)
         values = np.maximum(values, value[m : m + top + 1] * (1 + 4 * EPS) + raised)
         extra = extra + raised
@@ -359,7 +363,7 @@ def _above(uses: Uses, counts: tuple[int, ...], grid: Grid) -> Floats:
             ends = top == sum(n * m for n, m in zip(state, grid.above, strict=True))
             found[state] = _highest(rows, ends)
         known = found
-    return known[counts].values
+    return np.minimum(known[counts].values, 1.0)
 
 
 def _highest(rows: list[Row], ends: bool) -> Row:
@@ -409,13 +413,13 @@ def _grid(uses: Uses) -> Grid | None:
     if states * len(uses) > _MOST_STEPS or largest > _LARGEST:
         return None
     rho = sum(n * eps * eps for eps, n in uses) / 8
-    for depth in (_DEEP, _SHALLOW):
+    for depth in (_DEEP if states <= _MANY else _MIDDLE, _SHALLOW):
         reach = min(0.5 * total, 2 / 3 * (rho + 2 * math.sqrt(rho * depth)))
         work = max(1.0, states * len(uses) * reach / largest)  # nodes times steps, for each grid step in the range
         finest = min(_FINEST, int(_QUICK / work))
         if finest < _FINE:
             finest = min(_FINE, int(_PATIENT / work))
-        if finest >= (_FINE if depth == _DEEP else _COARSEST):
+        if finest >= (_FINE if depth > _SHALLOW else _COARSEST):
             return min((_aligned(uses, m, depth) for m in _tried(finest, len(uses))), key=lambda row: row[0])[1]
     return None
 
