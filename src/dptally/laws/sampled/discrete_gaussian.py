@@ -9,12 +9,17 @@ loss L' grows by at most as much from one output to the next. What a list of out
   (2 sigma^2)} / (1 - e^{-(d - 1) / sigma^2}), and m(j_0) is no more than the moment. Where L' <= l it is at most
   e^{theta l} P(j > last), and the moment is at least one.
 * **large negative losses**, j < -last: at most both members' probability, e^{theta L'} being less than one.
+
+**Wide noise.** A sum over the integers is the trapezoid rule of step 1 / sigma for the integral of the continuous
+Gaussian on a sample, and errs by no more than e^{-2 pi sigma} allows (docs/certificates.md, 15): from sigma = 1000
+on K and phi are those of ``SampledGaussianLaw``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
@@ -23,17 +28,19 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.law import Law
 from dptally.law.adjacency import Direction
-from dptally.law.characteristic import Characteristic, MomentTable
+from dptally.law.characteristic import Characteristic, MomentTable, NodeCharacteristic
 from dptally.law.listed import ListedAtoms
 from dptally.laws.discrete_gaussian import DiscreteGaussianLaw
 from dptally.laws.quadrature.losses import LossNodes
 from dptally.laws.quadrature.tilted import characteristic_of, table_of
+from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 from dptally.laws.sampled.generic import SampledLaw
 from dptally.numerics.rounding import EPS, SMALLEST
 
 __all__ = ["SampledDiscreteGaussianLaw"]
 
 _MOST_NODES = 1 << 12
+_WIDE, _RIPPLE = 1e3, 1e-40  # sigma from which on sums are integrals, and to what
 _TABLE, _DEPTH = -60.0, -690.0  # logs of what may be left out of a table of K, and of a list of atoms
 
 
@@ -44,6 +51,10 @@ class SampledDiscreteGaussianLaw(SampledLaw):
     has_characteristic: ClassVar[bool] = True
 
     def moment_table(self, theta: Floats) -> MomentTable:
+        smooth = self._smooth(float(theta.max()), 0.0)
+        if smooth is not None:
+            table = smooth.moment_table(theta)
+            return replace(table, error=table.error + _RIPPLE)
         found = _outputs(self, float(theta.max()), _TABLE)
         if found is None:
             return MomentTable(theta, *np.full((4, len(theta)), np.inf))
@@ -51,9 +62,28 @@ class SampledDiscreteGaussianLaw(SampledLaw):
 
     def characteristic(self, theta: float, reach: float, log_tolerance: float) -> Characteristic | None:
         """The atoms are the nodes, for every u."""
-        del reach
+        smooth = self._smooth(theta, reach)
+        if smooth is not None:
+            char = smooth.characteristic(theta, reach, log_tolerance)
+            if not isinstance(char, NodeCharacteristic):
+                return None
+            blur = char.log_moment_error + _RIPPLE
+            return replace(char, defect=char.defect + _RIPPLE, log_moment_error=blur)
         found = _outputs(self, theta, log_tolerance)
         return None if found is None else characteristic_of(found[0], theta, found[1])
+
+    def _smooth(self, theta: float, reach: float) -> SampledGaussianLaw | None:
+        """The continuous Gaussian on the same sample where sums and integrals agree to e^-100 up to here;
+        None where they need not, or where sigma / s is no double.
+        """
+        inner = self.inner
+        assert isinstance(inner, DiscreteGaussianLaw)
+        ratio = inner.sigma / inner.shift
+        if not (inner.sigma >= _WIDE and Fraction(ratio) * inner.shift == Fraction(inner.sigma) and ratio >= 1.0):
+            return None
+        if not 2.0 + reach / ratio + theta / ratio**2 - 6.28 * inner.sigma < -100.0:
+            return None
+        return SampledGaussianLaw(self.rate, ratio, self.side)
 
     def listed_atoms(self) -> ListedAtoms | None:
         found = _outputs(self, 0.0, _DEPTH)

@@ -136,7 +136,7 @@ def _located(composition: Composition, locate: Locate, asked: float | None, tuni
     h = float(losses.spacing)
     contour = tuning.contour
     period = alias_period(tilts, saddle.theta, saddle.moment, saddle.asked, saddle.log_size, contour.relative)
-    if not period / h < 2.0**50:
+    if not period / h < 2.0**900:
         return None
     length = 2 * math.ceil(0.5 * period / h) + 1
     step = 2 * math.pi / (length * h)

@@ -98,8 +98,8 @@ def _lies_evenly(law: Law) -> bool:
     from dptally.accounting.certified.lattice.grid import spacing
     from dptally.accounting.certified.lattice.measure import listed_atoms
 
-    atoms = listed_atoms(law)  # none where they are too many to list: too many for nodes, too
-    return len(atoms) < 3 or spacing(np.array([loss for loss, _ in atoms])) is not None
+    atoms = listed_atoms(law)  # none where they are too many to list
+    return 0 < len(atoms) < 3 or (len(atoms) > 0 and spacing(np.array([loss for loss, _ in atoms])) is not None)
 
 
 def near_delta(composition: Composition, log_delta: float, tuning: Tuning = STANDARD) -> Iterator[Smoothed]:

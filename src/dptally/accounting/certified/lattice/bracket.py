@@ -211,12 +211,17 @@ def _solve(
     verified."""
     low, high = known
     top = high if math.isfinite(high) else 1e12
-    # no further than the tilted sums know: beyond a few units of 1 / tilt they underflow
-    reach = max(min(1e-4 * guess, 1 / max(bracket.tilts)), 1e-3 * bracket.step)
-    enough = _edge(lambda e: bracket.log_upper(e) - target[0], guess, low, top, reach)
-    # the lower end lies next to the upper one: a walk from a poor guess may step over the window of the terms
-    start = guess if enough is None else enough
-    short = _edge(lambda e: target[1] - bracket.log_lower(e), start, low, top, -reach)
+    # tilted sums know little beyond a few units of 1 / tilt; where they know nothing so close, further off
+    for reach in (
+        max(min(1e-4 * guess, 1 / max(bracket.tilts)), 1e-3 * bracket.step),
+        max(1e-4 * guess, 0.1 * bracket.step),
+    ):
+        enough = _edge(lambda e: bracket.log_upper(e) - target[0], guess, low, top, reach)
+        # the lower end lies next to the upper one: a walk from a poor guess may step over the window of the terms
+        start = guess if enough is None else enough
+        short = _edge(lambda e: target[1] - bracket.log_lower(e), start, low, top, -reach)
+        if enough is not None and short is not None:
+            break
     high = high if enough is None else min(high, enough)
     low = low if short is None else max(low, short)
     return low, max(low, high)

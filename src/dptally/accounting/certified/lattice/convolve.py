@@ -374,9 +374,9 @@ def _some(
     """The transform of the term with at least one heavy loss, scaled to total mass 1 (section 6)."""
     tau = weights.rare
     pair: tuple[Complexes, Complexes] | None = None
-    costs = []
+    costs: list[tuple[int, Floats, Floats, Floats, Floats]] = []
     frequencies = size // 2 + 1
-    log_all, jumps = np.zeros(frequencies), np.zeros(frequencies)
+    log_all = np.zeros(frequencies)
     for factor, (light, heavy), share, jump in zip(factors, tilted, weights.light, weights.heavy, strict=True):
         n = factor.count
         b, h = (
@@ -387,18 +387,20 @@ def _some(
         pair = own if pair is None else _pair_product(pair, own, tau)
         both = np.maximum(b.size + tau * h.size, 1e-290)
         log_all += n * np.log(both)
-        jumps += n * h.size / np.maximum(b.size, 1e-290)
-        costs.append((n / both, b.error, h.error))
+        costs.append((n, both, h.size / np.maximum(b.size, 1e-290), b.error, h.error))
     assert pair is not None
-    # the term is a polynomial in b and h with positive coefficients, at most ``most`` at their sizes
+    # the term is a polynomial in b and h with positive coefficients, at most ``every`` times ``jumps`` at their sizes;
+    # its derivative in one b has one factor of that law less, and so has what jumps beside it
     steps = sum(factor.count for factor in factors)
-    jumps = np.minimum(jumps, 1 / tau if tau > 1e-290 else 1e290)
+    cap = 1 / tau if tau > 1e-290 else 1e290
+    jumps = np.minimum(sum(n * ratio for n, _, ratio, _, _ in costs), cap)
     with np.errstate(under="ignore"):
         every = np.exp(np.minimum(log_all, 0.7))
         most = every * jumps
         error = (24 * steps * EPS) * most
-        for per, b_error, h_error in costs:
-            error += every * per * (h_error + b_error * jumps)
+        for i, (n, both, _, b_error, h_error) in enumerate(costs):
+            beside = sum((m - (i == j)) * ratio for j, (m, _, ratio, _, _) in enumerate(costs))
+            error += every * (n / both) * (h_error + b_error * np.minimum(beside, cap))
     error = np.where(log_all < 0.7, error, 1e290)
     return _Ball(pair[1], np.minimum(most, 1e290), error * (1 + 1e-9) + 1e-290).scaled(1 / weights.whole)
 
