@@ -27,6 +27,9 @@ HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = HERE.parent / ".venv-bench"
 SAMPLED = frozenset({"sampled_gaussian", "gaussian"})
 EVERY = SAMPLED | {"laplace", "randomized_response", "approx"}
+MORE = EVERY | {"discrete_gaussian", "sampled_laplace"}
+
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
 Result = dict[str, Any]
 
@@ -40,6 +43,7 @@ class Tool:
     method: str
     kinds: frozenset[str]
     calibrates: bool = False
+    many: bool = False  # epsilons at many deltas of one composition
 
     @property
     def name(self) -> str:
@@ -52,15 +56,17 @@ class Tool:
     def offers(self, work: Workload) -> bool:
         if work["ask"] == "sigma":
             return self.calibrates
+        if work["ask"] == "epsilons" and not self.many:
+            return False
         return {part["kind"] for part in work["parts"]} <= self.kinds
 
 
 TOOLS = [
-    Tool("dptally", "peer_dptally", "certified", EVERY, calibrates=True),
+    Tool("dptally", "peer_dptally", "certified", MORE, calibrates=True, many=True),
     Tool("dptally", "peer_dptally", "proof", EVERY),
-    Tool("dp-accounting", "peer_dp_accounting", "PLD 1e-4", EVERY, calibrates=True),
-    Tool("dp-accounting", "peer_dp_accounting", "PLD 1e-5", EVERY),
-    Tool("dp-accounting", "peer_dp_accounting", "RDP", EVERY - {"approx"}, calibrates=True),
+    Tool("dp-accounting", "peer_dp_accounting", "PLD 1e-4", MORE, calibrates=True, many=True),
+    Tool("dp-accounting", "peer_dp_accounting", "PLD 1e-5", MORE, many=True),
+    Tool("dp-accounting", "peer_dp_accounting", "RDP", MORE - {"approx"}, calibrates=True, many=True),
     Tool("prv-accountant", "peer_prv", "error .1", EVERY - {"randomized_response"}),
     Tool("prv-accountant", "peer_prv", "error .01", EVERY - {"randomized_response"}),
     Tool("opacus", "peer_opacus", "PRV", SAMPLED, calibrates=True),
@@ -101,7 +107,13 @@ def run(tool: Tool, work: Workload, limit: float) -> Result:
     command = [tool.python, HERE / "peers" / "runner.py", tool.module, tool.method]
     try:
         done = subprocess.run(
-            command, input=json.dumps(work), capture_output=True, text=True, timeout=limit, check=False
+            command,
+            input=json.dumps(work),
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
+            env={**os.environ, **ONE_THREAD},
         )
     except subprocess.TimeoutExpired:
         return {"error": f"no answer in {limit:.0f} s"}
@@ -188,9 +200,9 @@ def import_times() -> list[str]:
     """Whole processes, best of seven: what a command-line user waits for."""
     lines = ["| process | time | peak memory |", "|---|---|---|"]
     meter = (
-        "import json, resource, time; start = time.perf_counter(); {code}; "
+        "import json, resource, time; start = time.process_time(); {code}; "
         "used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; "
-        "print(json.dumps([time.perf_counter() - start, used / 1024]))"
+        "print(json.dumps([time.process_time() - start, used / 1024]))"
     )
     for name, code in IMPORTS.items():
         seen = []
@@ -209,9 +221,10 @@ def report(rows: list[Row], missing: dict[str, str], versions: dict[str, str], i
         "# Benchmarks: dptally beside its peers",
         "",
         "Written by `make bench`; do not edit. One run, one machine, each call in its own process.",
-        "Time: the best of up to seven calls in a warm process, imports not counted. Memory: peak resident",
-        "size of the process. Certified width: upper minus lower bound, where the tool gives both. Error:",
-        "distance from the reference interval (proof mode where it answers, else the certified interval);",
+        "Time: processor time on one thread, the best of up to seven calls in a warm process, each with parameters",
+        "that were not asked for before (moved by 1e-12), imports not counted. Memory: peak resident size of the",
+        "process. Certified width: upper minus lower bound, where the tool gives both. Error: distance from the",
+        "reference interval (proof mode where it answers, else the certified interval);",
         "unsafe: the answer, or the upper bound where the tool gives one, is below the reference, so privacy",
         "is claimed that is not there. Noise for a target: the error is against dptally's answer, whose epsilon",
         "is certified.",
@@ -225,7 +238,7 @@ def report(rows: list[Row], missing: dict[str, str], versions: dict[str, str], i
     for row in rows:
         found = row.reference()
         body += ["", f"## {row.work['name']}", ""]
-        if found and row.work["ask"] == "epsilon":
+        if found and row.work["ask"] != "sigma":
             body += [f"Reference ({found[2]}): [{found[0]:.15g}, {found[1]:.15g}]", ""]
         body += table(row)
     return "\n".join([*head, "", "## Import", "", *imports, *body, ""])
@@ -236,6 +249,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="workloads whose name contains this")
     parser.add_argument("--tools", default="", help="comma-separated packages (dptally is always run)")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one call")
+    parser.add_argument("--keep", type=Path, help="answers of earlier pieces of this run: read, not asked again, added")
     parser.add_argument("--out", type=Path, default=HERE / "RESULTS.md")
     chosen = parser.parse_args()
     packages = {"dptally", *filter(None, chosen.tools.split(","))} if chosen.tools else {tool.package for tool in TOOLS}
@@ -252,12 +266,19 @@ def main() -> None:
     rows = [Row(work) for work in WORKLOADS if chosen.only in work["name"]]
     cells = [(row, tool) for row in rows for tool in tools if tool.offers(row.work)]
     versions: dict[str, str] = {}
+    kept: dict[str, Result] = {}
+    if chosen.keep and chosen.keep.exists():
+        kept = json.loads(chosen.keep.read_text())
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=len(cells))
         for row, tool in cells:
             progress.update(task, description=f"{row.work['name'][:44]:44} {tool.name[:26]:26}")
-            result = run(tool, row.work, chosen.limit)
+            key = f"{row.work['name']}: {tool.name}"
+            result = kept.get(key) or run(tool, row.work, chosen.limit)
+            if chosen.keep:
+                kept[key] = result
+                chosen.keep.write_text(json.dumps(kept))
             row.results[tool.name] = result
             versions[tool.package] = result.get("version", versions.get(tool.package, ""))
             said = result.get("value", result.get("error", result.get("skipped")))

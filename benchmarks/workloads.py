@@ -20,6 +20,14 @@ def laplace(scale: float, count: int = 1) -> Workload:
     return {"kind": "laplace", "scale": scale, "count": count}
 
 
+def sampled_laplace(scale: float, rate: float, count: int) -> Workload:
+    return {"kind": "sampled_laplace", "scale": scale, "rate": rate, "count": count}
+
+
+def discrete_gaussian(sigma: float, count: int = 1) -> Workload:
+    return {"kind": "discrete_gaussian", "sigma": sigma, "count": count}
+
+
 def response(p: float, count: int = 1) -> Workload:
     return {"kind": "randomized_response", "p": p, "count": count}
 
@@ -30,6 +38,11 @@ def guarantee(epsilon: float, delta: float, count: int = 1) -> Workload:
 
 def epsilon_of(name: str, delta: float, *parts: Workload) -> Workload:
     return {"name": name, "ask": "epsilon", "delta": delta, "parts": list(parts)}
+
+
+def epsilons_of(name: str, deltas: list[float], *parts: Workload) -> Workload:
+    """Many deltas of one plan; what is compared is the mean of the epsilons."""
+    return {"name": name, "ask": "epsilons", "deltas": deltas, "parts": list(parts)}
 
 
 def sigma_for(name: str, epsilon: float, delta: float, rate: float, steps: int) -> Workload:
@@ -82,6 +95,24 @@ WORKLOADS: list[Workload] = [
     epsilon_of("Few steps: sigma 1.488, q 6.5e-4, T 6, delta 6e-16", 6e-16, sampled(1.488, 6.5e-4, 6)),
     epsilon_of("Few steps: sigma .8, q .05, T 3, delta 1e-10", 1e-10, sampled(0.8, 0.05, 3)),
     epsilon_of("Few steps: sigma 1, q 1e-5, T 30, delta 1e-30", 1e-30, sampled(1.0, 1e-5, 30)),
+    epsilon_of(
+        "DP-SGD sigma 1, q .01, T 1e3 + discrete Gaussian sigma 5, delta 1e-5",
+        1e-5,
+        sampled(1.0, 0.01, 1000),
+        discrete_gaussian(5.0),
+    ),
+    epsilon_of(
+        "Discrete Gaussians sigma 8, 9 and 10, delta 1e-5",
+        1e-5,
+        *(discrete_gaussian(sigma) for sigma in (8.0, 9.0, 10.0)),
+    ),
+    epsilon_of("Discrete Gaussian sigma 4, 10-fold, delta 1e-5", 1e-5, discrete_gaussian(4.0, 10)),
+    epsilon_of("Laplace scale 1 on samples, q .1, 100-fold, delta 1e-5", 1e-5, sampled_laplace(1.0, 0.1, 100)),
+    epsilons_of(
+        "DP-SGD sigma 1, q .01, T 1e3, a thousand deltas from 1e-12 to 1e-2",
+        [10 ** (-12 + 10 * i / 999) for i in range(1000)],
+        sampled(1.0, 0.01, 1000),
+    ),
     sigma_for("Sigma for (1, 1e-6), q .01, T 1e3", 1.0, 1e-6, 0.01, 1000),
     sigma_for("Sigma for (1, 1e-6), q .001, T 1e5", 1.0, 1e-6, 0.001, 10**5),
 ]

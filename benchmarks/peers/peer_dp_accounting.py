@@ -24,6 +24,10 @@ def _event(part: dict[str, Any]) -> Any:
             return dp_event.GaussianDpEvent(part["sigma"])
         case "laplace":
             return dp_event.LaplaceDpEvent(part["scale"])
+        case "sampled_laplace":
+            return dp_event.PoissonSampledDpEvent(part["rate"], dp_event.LaplaceDpEvent(part["scale"]))
+        case "discrete_gaussian":
+            return dp_event.DiscreteGaussianDpEvent(part["sigma"])
         case "randomized_response":
             return dp_event.RandomizedResponseDpEvent(2 * (1 - part["p"]), 2)
         case kind:
@@ -36,6 +40,8 @@ def _accountant(accountant: Any, work: dict[str, Any]) -> float:
         if not accountant.supports(event):
             raise NotImplementedError(f"{type(accountant).__name__} refuses {type(event).__name__}")
         accountant.compose(event, part["count"])
+    if work["ask"] == "epsilons":
+        return sum(float(accountant.get_epsilon(delta)) for delta in work["deltas"]) / len(work["deltas"])
     return float(accountant.get_epsilon(work["delta"]))
 
 

@@ -20,6 +20,10 @@ def _plan(work: dict[str, Any]) -> Any:
                 plan = plan + part["count"] * dp.Gaussian(part["sigma"])
             case "laplace":
                 plan = plan + part["count"] * dp.Laplace(part["scale"])
+            case "sampled_laplace":
+                plan = plan + part["count"] * dp.PoissonSampled(dp.Laplace(part["scale"]), part["rate"])
+            case "discrete_gaussian":
+                plan = plan + part["count"] * dp.DiscreteGaussian(part["sigma"])
             case "randomized_response":
                 plan = plan + part["count"] * dp.RandomizedResponse(part["p"])
             case "approx":
@@ -35,6 +39,9 @@ def certified(work: dict[str, Any]) -> Any:
             delta=work["delta"],
         )
         return float(getattr(found, "value", found))
+    if work["ask"] == "epsilons":
+        boxes = _plan(work).epsilon_interval(delta=work["deltas"])
+        return float(boxes.lower.mean()), float(boxes.upper.mean()), float(boxes.upper.mean())
     box = _plan(work).epsilon_interval(delta=work["delta"])
     return box.lower, box.upper, box.upper
 

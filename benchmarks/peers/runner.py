@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 import resource
 import sys
 import time
@@ -34,14 +33,27 @@ def numbers(answer: Any) -> dict[str, float | None]:
     return {"value": float(answer)}
 
 
-def measure(call: Callable[[], Any]) -> dict[str, Any]:
+def moved(work: dict[str, Any], turn: int) -> dict[str, Any]:
+    """The same work with parameters that were not asked for before: no tool is timed on what it remembers."""
+    change = 1 + turn * 1e-12
+    if work["ask"] == "sigma":
+        return {**work, "epsilon": work["epsilon"] * change}
+    parts = [
+        {key: value * change if key in ("sigma", "scale", "p", "epsilon") else value for key, value in part.items()}
+        for part in work["parts"]
+    ]
+    return {**work, "parts": parts}
+
+
+def measure(call: Callable[[dict[str, Any]], Any], work: dict[str, Any]) -> dict[str, Any]:
     times: list[float] = []
-    answer: Any = math.nan
+    answers: list[Any] = []
     while not times or (times[0] < SLOW and (len(times) < 2 or (sum(times) < ENOUGH and len(times) < 7))):
-        start = time.perf_counter()
-        answer = call()
-        times.append(time.perf_counter() - start)
-    return {**numbers(answer), "first": times[0], "best": min(times)}
+        asked = moved(work, len(times))
+        start = time.process_time()
+        answers.append(call(asked))
+        times.append(time.process_time() - start)
+    return {**numbers(answers[0]), "first": times[0], "best": min(times)}
 
 
 def main() -> None:
@@ -53,7 +65,7 @@ def main() -> None:
     tool = importlib.import_module(module)
     out: dict[str, Any] = {"import": time.perf_counter() - start, "version": tool.VERSION}
     try:
-        out |= measure(lambda: tool.METHODS[method](work))
+        out |= measure(tool.METHODS[method], work)
     except NotImplementedError as reason:
         out["skipped"] = str(reason) or "not offered"
     except MemoryError:

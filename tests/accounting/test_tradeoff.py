@@ -140,8 +140,8 @@ def test_the_lines_alone_reach_the_gaussian_curve():
     for mu in (0.05, 1.0, 6.0):
         for x in (1e-300, 1e-10, 1e-3, 0.2, 0.5, 0.9, 1 - 1e-9):
             composition = gaussian(mu)[0]
-            above = tradeoff._Side(composition, True, x, tradeoff._one_minus(x))
-            below = tradeoff._Side(composition, False, x, tradeoff._one_minus(x))
+            above = tradeoff._Side(tradeoff._Known(composition), True, x, tradeoff._one_minus(x))
+            below = tradeoff._Side(tradeoff._Known(composition), False, x, tradeoff._one_minus(x))
             above.search()
             below.search()
             tpr, fnr = tradeoff.gaussian_range(mu, x)
@@ -300,3 +300,18 @@ def test_a_profile_that_is_asked_often_answers_as_if_asked_once():
         assert once.lower <= often.upper
         # 1e-6 of delta, or of eps where delta falls fast: up to five times as fast here
         assert often.upper - often.lower < 5e-6 * often.upper
+
+
+@pytest.mark.parametrize(
+    "plan", [dp.dpsgd(1.1, 0.01, 1000), 7 * dp.Laplace(3.0), dp.dpsgd(1.0, 0.02, 30) + dp.Laplace(2.0)], ids=str
+)
+def test_many_rates_at_once_are_as_sharp_as_each_by_itself(plan):
+    rates = np.concatenate([[0.0, 1e-9, 1e-4], np.linspace(0.01, 0.99, 15), [1.0]])
+    together = plan.tradeoff(rates)
+    alone = np.array([plan.tradeoff(float(rate)) for rate in rates])
+    assert np.all(np.diff(together) <= 1e-6)
+    assert np.all(together >= alone - 1e-6)  # at a corner the one with more lines comes nearer
+    assert np.all(together <= alone + 1e-3)
+    # no line of the certified profile proves more
+    for epsilon in (0.1, 0.5, 1.0):
+        assert np.all(together >= np.exp(-epsilon) * (1 - rates - plan.delta(epsilon)) - 1e-6)

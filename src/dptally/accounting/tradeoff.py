@@ -34,6 +34,7 @@ __all__ = [
     "detection_curve",
     "detection_range",
     "false_negative_rate",
+    "false_negative_rates",
     "gaussian_range",
     "true_positive_rate",
 ]
@@ -41,6 +42,7 @@ __all__ = [
 Profile = Callable[[float], float]  # an upper bound of delta(eps), eps >= 0
 GOLDEN = 0.5 * (3.0 - math.sqrt(5.0))
 MOST_VISITS = 20  # a smooth profile needs 6 to 10; a profile with corners gets what this buys
+MANY_LINES = 12  # of other rates, from which on a search starts from them
 FLAT = 1e-9  # a curve needs no slopes beyond the one that leaves this delta: they matter below fpr 1e-9 only
 SHARPEST = 700.0  # slopes beyond e^700 leave the range of doubles
 
@@ -54,6 +56,15 @@ def false_negative_rate(plan: Asked, fpr: float) -> float:
     """
     fpr = checks.probability("fpr", fpr)
     return detection_range(plan, fpr, _one_minus(fpr))[1]
+
+
+def false_negative_rates(plan: Asked, fpr: Floats) -> Floats:
+    """:func:`false_negative_rate` at many false-positive rates: a line that was found for one serves its neighbours."""
+    directions = checked(plan)
+    rates = [checks.probability("fpr", rate) for rate in np.asarray(fpr, dtype=np.float64).ravel().tolist()]
+    known = {composition: _Known(composition) for composition in directions}
+    found = {rate: _detection_range(directions, rate, _one_minus(rate), known)[1] for rate in sorted(set(rates))}
+    return np.array([found[rate] for rate in rates]).reshape(np.shape(fpr))
 
 
 def true_positive_rate(plan: Asked, fpr: float) -> float:
@@ -77,11 +88,17 @@ def detection_range(plan: Asked, fpr: float, complement: float) -> tuple[float, 
     two arguments say the same thing, each exactly where it is small.
     """
     directions = checked(plan)
+    return _detection_range(directions, fpr, complement, {c: _Known(c) for c in directions})
+
+
+def _detection_range(
+    directions: tuple[Composition, ...], fpr: float, complement: float, known: dict[Composition, _Known]
+) -> tuple[float, float]:
     if complement <= 0:
         return 1.0, 0.0
     tpr, fnr = 0.0, complement
     for alternative, null in _orientations(directions):
-        found = _oriented(alternative, null, fpr, complement, (tpr, fnr))
+        found = _oriented(known[alternative], known[null], fpr, complement, (tpr, fnr))
         tpr, fnr = max(tpr, found[0]), min(fnr, found[1])
     return tpr, max(0.0, fnr)
 
@@ -144,12 +161,13 @@ def _orientations(directions: tuple[Composition, ...]) -> list[tuple[Composition
 
 
 def _oriented(
-    alternative: Composition, null: Composition, fpr: float, complement: float, enough: tuple[float, float]
+    alternative: _Known, null: _Known, fpr: float, complement: float, enough: tuple[float, float]
 ) -> tuple[float, float]:
     """(largest TPR, smallest FNR) of one way to test; need not be sharp where they are no worse than ``enough``."""
-    tpr, fnr = gaussian_range(gaussian.mu(Checked((alternative, null))), fpr, complement)
+    mu = gaussian.mu(Checked((alternative.composition, null.composition)))
+    tpr, fnr = gaussian_range(mu, fpr, complement)
     if fpr == 0:
-        mass = infinity_mass(alternative)[1]
+        mass = infinity_mass(alternative.composition)[1]
         return min(tpr, mass), max(fnr, _one_minus(mass))
     above, below = _Side(alternative, True, fpr, complement, enough), _Side(null, False, fpr, complement, enough)
     above.search()
@@ -205,6 +223,29 @@ def _total_variation(composition: Composition) -> float:
     return certified.delta_interval([composition], 0.0).upper
 
 
+class _Known:
+    """Upper bounds of one direction's delta, remembered: what was asked for one rate serves others."""
+
+    def __init__(self, composition: Composition) -> None:
+        self.composition = composition
+        self.limit = _furthest(composition)
+        # a closed profile is cheap and sharp; a call of the numerical engine may take a second for its 1e-8
+        self.cheap = composition.steps <= 1 or not composition.determined
+        self._profile = _profile(composition)
+        self._delta: dict[float, float] = {}
+
+    def delta(self, epsilon: float) -> float:
+        if epsilon not in self._delta:
+            self._delta[epsilon] = self._profile(epsilon)
+        return self._delta[epsilon]
+
+    def lines(self) -> tuple[Floats, Floats]:
+        """The epsilons that were asked, in order, and log delta there."""
+        at = np.array(sorted(self._delta))
+        with np.errstate(divide="ignore"):
+            return at, np.log(np.array([self._delta[epsilon] for epsilon in at.tolist()]))
+
+
 class _Side:
     """One family of lines: their slopes from one profile, and what each proves.
 
@@ -213,24 +254,22 @@ class _Side:
 
     def __init__(
         self,
-        composition: Composition,
+        known: _Known,
         above: bool,
         fpr: float,
         complement: float,
         enough: tuple[float, float] = (0.0, 1.0),
     ) -> None:
-        self.profile, self.above = _profile(composition), above
+        self.known, self.above = known, above
         self.fpr, self.complement, self.enough = fpr, complement, enough
-        self.limit = _furthest(composition)
+        self.limit = known.limit
         self.log_delta: dict[float, float] = {}
         self.tpr, self.fnr = 1.0, 0.0
-        # a closed profile is cheap and sharp; a call of the numerical engine may take a second for its 1e-8
-        cheap = composition.steps <= 1 or not composition.determined
-        self.gain, self.trust = (1e-13, 1e-6) if cheap else (1e-8, 1e-4)
+        self.gain, self.trust = (1e-13, 1e-6) if known.cheap else (1e-8, 1e-4)
 
     def visit(self, epsilon: float) -> None:
         """Use the line of this slope: the only place where a bound is made, rounded to the safe side."""
-        delta = self.profile(epsilon)
+        delta = self.known.delta(epsilon)
         self.log_delta[epsilon] = math.log(delta) if delta > 0 else -math.inf
         if self.above:
             tpr = up(delta + up(math.exp(epsilon) * self.fpr, 4))
@@ -242,10 +281,7 @@ class _Side:
     def search(self) -> None:
         """Visit good slopes. log delta is smooth in eps: model it by a parabola, go to the model's best
         eps, repeat."""
-        start = {0.0, min(1.0, 0.5 * self.limit), self.limit if self.limit < SHARPEST else 0.0}
-        if self.above:
-            start.add(min(-0.5 * math.log(self.fpr), self.limit, SHARPEST))
-        for epsilon in sorted(start):
+        for epsilon in sorted(self._start()):
             self.visit(epsilon)
             if self.is_enough:
                 return
@@ -264,6 +300,18 @@ class _Side:
             right = expected is not None and abs(found - expected) < self.trust * min(1.0, -found)
             if right and not better and self.fnr > 0:
                 return  # the model is right, so there is no more to gain
+
+    def _start(self) -> set[float]:
+        """First slopes: those about the best of what was asked for other rates, which cost nothing, or a few."""
+        x, y = self.known.lines()
+        if x.size >= MANY_LINES:
+            self.trust *= 1e-2  # between close neighbours a model is soon right
+            i = int(np.argmin(self._cost(x, y)))
+            return {0.0, *x[max(i - 2, 0) : i + 3].tolist()}
+        start = {0.0, min(1.0, 0.5 * self.limit), self.limit if self.limit < SHARPEST else 0.0}
+        if self.above:
+            start.add(min(-0.5 * math.log(self.fpr), self.limit, SHARPEST))
+        return start
 
     def _falls_from_zero(self) -> bool:
         """True where eps = 0 is a little better than its neighbour, hence the best of this side."""

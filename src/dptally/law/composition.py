@@ -172,6 +172,8 @@ def _weighted(losses: list[tuple[float, int]], empty: float) -> tuple[float, flo
         return end, end
     if len(losses) == 1 and losses[0][1] == 1:
         return losses[0][0], losses[0][0]
+    if not losses:
+        return 0.0, 0.0
     first, *others = (n * Fraction(loss) for loss, n in losses)
     return between(sum(others, first))
 

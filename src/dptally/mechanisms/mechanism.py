@@ -268,12 +268,7 @@ class Mechanism(Value):
         safe side).
         """
         directions = self.directions()
-
-        def lowest(rates: Floats) -> Floats:
-            rows = [tradeoff.false_negative_rate(directions, rate) for rate in rates.ravel().tolist()]
-            return np.array(rows).reshape(rates.shape)
-
-        return _elementwise(lowest, "fpr", fpr)
+        return _elementwise(lambda rates: tradeoff.false_negative_rates(directions, rates), "fpr", fpr)
 
     def loss(self, direction: str = "remove") -> Loss:
         """The privacy loss as a random variable: certified cdf, tail, quantile, mean and variance; samples.
