@@ -33,6 +33,8 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "is_below": (0.01, 1.0, False, 1000, 1.8, -11.5, CHOICES, 1e7),
     "moment_table": (0.01, 1.0, True, np.array([0.5, 1.0]), np.empty(8)),
     "log_decay": (0.01, 1.0, True, 8.0, np.array([1.0, 2.0]), np.empty(2)),
+    "laplace": (10, 3, bytes(range(256)), np.empty(4, np.int64)),
+    "gaussian": (100, 11, 11, 24200, bytes(range(256)), np.empty(4, np.int64)),
     "characteristic": (0.01, 1.0, True, 8.0, 3.0, -40.0),
 }
 
