@@ -72,11 +72,10 @@ def _of_doubles(array: NDArray[Any], categories: Sequence[Hashable]) -> Counts |
     for place, category in enumerate(categories):
         if isinstance(category, str):
             continue
-        if not isinstance(category, (int, float, np.integer, np.floating)) or not abs(category) < _WHOLE:
+        number = _whole(category)
+        if number is None:
             return None
-        if int(category) != category:
-            return None
-        numbers[int(category)] = place
+        numbers[number] = place
     counts = np.zeros(len(categories), dtype=np.int64)
     if not numbers:
         return counts
@@ -93,6 +92,17 @@ def _of_doubles(array: NDArray[Any], categories: Sequence[Hashable]) -> Counts |
     for value, place in numbers.items():
         counts[place] = by_value[value - below]
     return counts
+
+
+def _whole(category: Hashable) -> int | None:
+    """The category as an integer, where it is one that every double next to it can be told from."""
+    if isinstance(category, (float, np.float32, np.float16)):
+        if not float(category).is_integer():
+            return None
+    elif not isinstance(category, (int, np.integer)):
+        return None
+    number = int(category)
+    return number if abs(number) < _WHOLE else None
 
 
 def _of_text(array: NDArray[Any], categories: list[str]) -> Counts | None:
