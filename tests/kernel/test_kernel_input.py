@@ -109,6 +109,17 @@ def test_numbers_of_any_size(module: ModuleType) -> None:
     extremes(module, 400)
 
 
+def test_a_block_serves_its_own_counts_only(module: ModuleType) -> None:
+    block = module.block(*CALLS["block"])
+    for count in (949, 1051, 1, 2**53):
+        with pytest.raises(ValueError, match="other counts"):
+            block.contour(count)
+    assert block.contour(950) is not None
+    assert block.contour(1050) is not None
+    with pytest.raises(ValueError, match="in order"):
+        module.block(0.01, 1.0, True, 1000, 950, 1050, *CALLS["block"][6:])
+
+
 def test_objects_cannot_be_made_by_hand(module: ModuleType) -> None:
     block = module.block(*CALLS["block"])
     for kind in (type(block), type(block.contour(1000))):
