@@ -302,7 +302,7 @@ int block_new(const law_t *law, const double counts[3], locate_t locate, int sho
               double most_work, block_t *block) {
     double theta[64];
     memset(block, 0, sizeof *block);
-    block->middle = counts[1];
+    block->first = counts[0], block->middle = counts[1], block->last = counts[2];
     block->asked = locate.is_epsilon ? locate.value : NAN;
     int status = table_new(&block->tilts, rooms(tuning));
     if (!status) status = tabulate(law, counts[1], locate, tuning, &block->tilts);
@@ -450,7 +450,7 @@ int is_below(const law_t *law, double count, double epsilon, double log_delta, c
     double theta[64], guess = least_of(most_of(2.0 * -log_delta / epsilon, 1e-6), 1e6), least = INFINITY;
     double counts[3] = {count, count, count};
     size_t n = tuning->glance.number, best = 0;
-    block_t block = {.middle = count, .asked = epsilon};
+    block_t block = {.first = count, .middle = count, .last = count, .asked = epsilon};
     *below = 0;
     if (!n || n > 64) return REFUSED;
     for (size_t i = 0; i < n; i++) {

@@ -29,7 +29,8 @@ typedef struct {
 
 /* the contour of neighbouring counts, before phi is raised to one of them */
 typedef struct {
-    double middle, asked; /* asked: NAN for the saddle's own */
+    double first, middle, last; /* the cut-off holds from the first count on, the nodes up to the last */
+    double asked;               /* NAN for the saddle's own */
     double step, log_bound;
     size_t number;
     double *real, *imag, *growth; /* log phi of one step on the grid, and the growth of the error */

@@ -133,11 +133,16 @@ static PyObject *block_contour(PyObject *self, PyObject *argument) {
     double count = PyFloat_AsDouble(argument);
     if (count == -1.0 && PyErr_Occurred()) return NULL;
     if (!is_count(count)) return NULL;
+    const block_t *block = &((BlockObject *)self)->block;
+    if (!(block->first <= count && count <= block->last)) {
+        PyErr_SetString(PyExc_ValueError, "the block was made for other counts");
+        return NULL;
+    }
     ContourObject *found = (ContourObject *)made(contour_type);
     if (!found) return NULL;
     int status;
     Py_BEGIN_ALLOW_THREADS
-    status = contour_new(&((BlockObject *)self)->block, count, &found->contour);
+    status = contour_new(block, count, &found->contour);
     Py_END_ALLOW_THREADS
     if (status == DONE) return (PyObject *)found;
     Py_DECREF(found);
@@ -241,6 +246,10 @@ static PyObject *block(PyObject *Py_UNUSED(module), PyObject *args) {
         return NULL;
     if (law_from(rate, scale, remove, &law) < 0) return NULL;
     if (!is_count(counts[0]) || !is_count(counts[1]) || !is_count(counts[2])) return NULL;
+    if (!(counts[0] <= counts[1] && counts[1] <= counts[2])) {
+        PyErr_SetString(PyExc_ValueError, "counts must be in order");
+        return NULL;
+    }
     if (!isfinite(value) || isnan(most_work)) {
         PyErr_SetString(PyExc_ValueError, "what is looked for must be finite");
         return NULL;

@@ -18,14 +18,14 @@ BUILD = Path(__file__).parents[2] / "kernel" / "build.py"
 SANITIZED = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
-def build_to(directory: Path, *extra: str) -> Path:
+def build_to(directory: Path, *extra: str, script: Path = BUILD) -> Path:
     """The path of the module; skips, and says so, where nothing can be compiled."""
-    if not BUILD.exists():
+    if not script.exists():
         pytest.skip("the C sources are not here: installed from a wheel")
-    script: dict[str, Any] = runpy.run_path(str(BUILD))
-    if script["compiler"]() is None:
+    recipe: dict[str, Any] = runpy.run_path(str(script))
+    if recipe["compiler"]() is None:
         pytest.skip("NO C COMPILER: the kernel is not tested")
-    return Path(script["build"](directory, extra))
+    return Path(recipe["build"](directory, extra))
 
 
 @cache

@@ -33,6 +33,8 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "is_below": (0.01, 1.0, False, 1000, 1.8, -11.5, CHOICES, 1e7),
     "moment_table": (0.01, 1.0, True, np.array([0.5, 1.0]), np.empty(8)),
     "log_decay": (0.01, 1.0, True, 8.0, np.array([1.0, 2.0]), np.empty(2)),
+    "laplace": (10, 3, bytes(range(256)), np.empty(4, np.int64)),
+    "gaussian": (100, 11, 11, 24200, bytes(range(256)), np.empty(4, np.int64)),
     "characteristic": (0.01, 1.0, True, 8.0, 3.0, -40.0),
 }
 
@@ -105,6 +107,17 @@ def test_wrong_arguments_raise(module: ModuleType) -> None:
 
 def test_numbers_of_any_size(module: ModuleType) -> None:
     extremes(module, 400)
+
+
+def test_a_block_serves_its_own_counts_only(module: ModuleType) -> None:
+    block = module.block(*CALLS["block"])
+    for count in (949, 1051, 1, 2**53):
+        with pytest.raises(ValueError, match="other counts"):
+            block.contour(count)
+    assert block.contour(950) is not None
+    assert block.contour(1050) is not None
+    with pytest.raises(ValueError, match="in order"):
+        module.block(0.01, 1.0, True, 1000, 950, 1050, *CALLS["block"][6:])
 
 
 def test_objects_cannot_be_made_by_hand(module: ModuleType) -> None:

@@ -67,7 +67,7 @@ def test_the_same_intervals_as_numpy(module: ModuleType, part: int) -> None:
         one, other = epsilon_ends(slow_contour, target), epsilon_ends(fast_contour, target)
         assert apart(one, other) <= 0, (composition, log_delta, one, other)
         wide = _width(one)
-        if wide < 1e-7 and one.lower > 0:  # others are where another route answers
+        if wide < 1e-7:  # others are where another route answers
             sharp += 1
             assert _width(other) <= 2 * wide + 1e-12, (composition, log_delta, one, other)
     assert sharp > 0.7 * answered > refused
@@ -109,8 +109,9 @@ def test_delta_and_the_floor_agree_with_numpy(module: ModuleType, seed: int) -> 
         if pure is not None and fast is not None:
             one, other = pure.log_delta(epsilon), fast.log_delta(epsilon)
             assert apart(one[:2], other[:2]) <= 0
-            assert other.slope == pytest.approx(one.slope, rel=1e-5) or one.upper - one.lower > 1e-6
-            assert fast.estimate(epsilon) == pytest.approx(pure.estimate(epsilon), rel=1e-9, abs=1e-9)
+            if one.upper - one.lower < 1e-9:
+                assert other.slope == pytest.approx(one.slope, rel=1e-5)
+                assert fast.estimate(epsilon) == pytest.approx(pure.estimate(epsilon), rel=1e-9, abs=1e-9)
         # a floor that the true eps is above of is never said to be below
         with compiled.switched(module):
             assert not Plan(composition, 0.98 * epsilon).is_below_floor(log_delta)

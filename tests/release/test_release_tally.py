@@ -40,6 +40,22 @@ def test_integers_of_every_width(kind: type[np.generic]) -> None:
         assert _counts(data, categories, None).tolist() == slowly(data.tolist(), categories, place)
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+def test_doubles_next_to_whole_numbers(kind: type[np.floating[Any]]) -> None:
+    draw = random.Random(str(kind))
+    beside = [np.nextafter(kind(3), kind(x)) for x in (2, 4)]
+    some = [0.0, -0.0, 1.0, 3.0, *beside, -7.0, 2.5, 1e4, np.nan, np.inf, -np.inf, np.finfo(kind).smallest_subnormal]
+    marks = [0, 1.0, True, np.int8(3), -7, 9, np.float32(-2), 2.5, np.nan, np.inf, 2**53, 10**4, "text", "other", None]
+    ways = set()
+    for _ in range(400):
+        data = np.array([draw.choice(some) for _ in range(draw.randrange(50))], dtype=kind)[:: draw.choice((1, 2, -1))]
+        categories = list(dict.fromkeys(draw.sample(marks[: draw.choice((7, len(marks)))], draw.randrange(1, 7))))
+        place = categories.index("other") if "other" in categories else -1
+        assert _counts(data, categories, None).tolist() == slowly(data.tolist(), categories, place)
+        ways.add(tally.occurrences(data, categories) is None)
+    assert ways == {True, False}
+
+
 def test_text_of_every_width() -> None:
     draw = random.Random("texts")
     for _ in range(300):

@@ -160,11 +160,7 @@ def _compiled(source: ByteSource, count: int, draw: Callable[[bytes, Integers], 
 
 def _kernel_takes(numerator: int, scale: int, step: int, bottom: int) -> bool:
     """Whether every product of the kernel's stays in 64 bits: runs are at most 2^23 long there."""
-    return (
-        max(numerator, bottom) <= WIDEST
-        and scale <= _KERNEL_SCALE
-        and step <= WIDEST // scale // (_KERNEL_RUNS + 1)
-    )
+    return max(numerator, bottom) <= WIDEST and scale <= _KERNEL_SCALE and step <= WIDEST // scale // (_KERNEL_RUNS + 1)
 
 
 def laplace_fits(numerator: int, denominator: int) -> bool:

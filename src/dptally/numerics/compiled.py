@@ -6,6 +6,7 @@ Everything works without it. It is used where it can be loaded, was built for th
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,14 +25,15 @@ def _loaded() -> tuple[ModuleType | None, str]:
     if os.environ.get("DPTALLY_KERNEL", "") == "0":
         return None, _SWITCHED_OFF
     try:
-        from dptally import _kernel
+        module = importlib.import_module("dptally._kernel")
+    except ModuleNotFoundError:
+        return None, "not built"
     except ImportError as failure:
-        missing = isinstance(failure, ModuleNotFoundError) or "cannot import name" in str(failure)
-        return None, "not built" if missing else f"cannot be loaded: {failure}"
-    stamp = getattr(_kernel, "interface", "none")
+        return None, f"cannot be loaded: {failure}"
+    stamp = getattr(module, "interface", "none")
     if stamp != INTERFACE:
         return None, f"built for {stamp}, not for {INTERFACE}: make kernel"
-    return _kernel, "in use"
+    return module, "in use"
 
 
 _module, _described = _loaded()

@@ -38,6 +38,9 @@ def _newton(profile: BoundedProfile, log_delta: float, tuning: SearchTuning) -> 
     for _ in range(tuning.newton_steps):
         low, high, slope = profile.log_delta(eps)
         estimate = 0.5 * (low + high) if high - low < tuning.narrow else profile.estimate(eps)
+        if estimate == -math.inf and least > -math.inf:  # so far out that rounding hides delta
+            eps, most = 0.5 * (least + eps), eps
+            continue
         if not (math.isfinite(estimate) and slope > 0):
             return None
         least, most = (eps, most) if estimate > log_delta else (least, eps)

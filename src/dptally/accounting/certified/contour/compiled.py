@@ -73,8 +73,6 @@ class Compiled:
         self, counts: tuple[int, int, int], log_delta: float, tuning: ContourTuning, most_work: int
     ) -> CompiledBlock | None:
         """The block of the counts between the first and the last; None where it would not be worth its terms."""
-        if counts[2] * self.times > _MOST_COUNT:
-            return None
         steps = [float(count * self.times) for count in counts]
         found = kernel().block(*self.law, *steps, False, log_delta, True, _packed(tuning), most_work)
         return None if found is None else CompiledBlock(found, self.times)
@@ -93,13 +91,15 @@ class Compiled:
         return found
 
 
-def ready(parts: Sequence[tuple[Law, int]]) -> Compiled | None:
-    """The one law of a plan for the kernel; None where there are more, or where law or kernel are not there."""
+def ready(parts: Sequence[tuple[Law, int]], most: int = 1) -> Compiled | None:
+    """The one law of a plan, ``most`` times at most, for the kernel; None where there are more, or where law or kernel
+    are not there.
+    """
     if kernel() is None or len(parts) != 1:
         return None
     ((law, times),) = parts
     known = law.compiled()
-    return None if known is None or times > _MOST_COUNT else Compiled(known, times)
+    return None if known is None or most * times > _MOST_COUNT else Compiled(known, times)
 
 
 @lru_cache(maxsize=64)

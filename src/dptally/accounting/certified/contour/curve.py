@@ -96,7 +96,7 @@ def _block(
 ) -> _Block | CompiledBlock | None:
     """The recipe of a single contour for the first count, the last and all between: only the power of phi differs."""
     first, middle, last = counts
-    known = ready(composition.parts)
+    known = ready(composition.parts, last)
     if known is not None:
         return known.block(counts, log_delta, tuning, most_work)
     found = tilted([(law, middle * n) for law, n in composition.parts], at_delta(log_delta), tuning)
