@@ -428,7 +428,7 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
         return tuple(parts), lost * (1 + 1e-12)
 
     def _by_cuts(self, epsilon: Floats, log_largest: float) -> tuple[Floats, Floats, Floats]:
-        """``log_largest``: an upper bound of log delta at every epsilon; cuts that leave out more than it are not made."""
+        """``log_largest``: an upper bound of every log delta; cuts that leave out more than that are not made."""
         low, high, rate = np.full(len(epsilon), -np.inf), np.zeros(len(epsilon)), np.ones(len(epsilon))
         pending = np.abs(epsilon) < _FURTHEST
         few = bool(np.count_nonzero(pending) <= _FEW)
