@@ -361,7 +361,7 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
     def bounds(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
         """Bounds of log H at eps >= 0, and about P(L > eps) / H - 1, minus the logarithmic derivative."""
         low, rate = np.full(len(epsilon), -np.inf), np.ones(len(epsilon))
-        high = log_gaussian_delta(self._single, epsilon, mu_ulps=16)[1]
+        high = np.full(len(epsilon), np.inf)
         asked = epsilon < _FURTHEST
         few, level = bool(np.count_nonzero(asked) <= _FEW), 0
         wide = asked
@@ -369,6 +369,9 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
             index = np.flatnonzero(asked & (epsilon < _NEARBY))
             self._take(index, self.parts[0][0].log_excess_near(epsilon[index]), (low, high, rate))
             wide = self._wide(asked, low, high)
+        if wide.any() or not asked.all():
+            high = np.minimum(high, log_gaussian_delta(self._single, epsilon, mu_ulps=16)[1])
+            wide = self._wide(wide, low, high)
         # a search asks both ends of where it looks: what is deeper is made when nothing that is asked is sharp
         while wide.any() and (level == 0 or (few and (wide == asked).all())):
             parts = epochs_at(self.parts, level)
