@@ -47,6 +47,7 @@ _VANISHED = -800.0
 _FURTHEST = 1e6  # losses beyond are not asked
 _MANY = 8  # steps of an epoch from which contours of the sum itself are short
 _NEARBY = 20.0  # losses up to which one epoch is asked without tables first
+_SHARP = 10.0  # widths of the window beyond the cut: large tilts lift what it leaves
 _NEGLIGIBLE = -52.0  # log of what is left out on the left
 
 
@@ -155,7 +156,7 @@ class CutEpoch:
         return float(2.0 ** (math.floor(2 * math.log2(h)) / 2))
 
     def nodes(self, reach: float) -> _Nodes:
-        return _nodes(self.law, self.cut + 7.0 * self.width, self.cut + 14.0 * self.width, self._step(reach))
+        return _nodes(self.law, self.cut + _SHARP * self.width, self.cut + 14.0 * self.width, self._step(reach))
 
     # -- the summand ---------------------------------------------------------------------------------------
 
@@ -254,26 +255,35 @@ def _nodes(law: AllocationLaw, sharp: float, right: float, step: float) -> _Node
 def _left_end(law: AllocationLaw) -> float:
     """A loss below which H - (1 - e^l) does not matter."""
     points = -np.geomspace(1e-4, 80.0, 160)
-    high = law.log_excess(points)[1]
-    small = np.flatnonzero(high < _NEGLIGIBLE)
-    return float(points[small[0]]) if small.size else -80.0
+    while points.size > 1:  # halving: further out contours are deeper
+        middle = points.size // 2
+        small = float(law.log_excess(points[middle - 1 : middle])[1][0]) < _NEGLIGIBLE
+        points = points[:middle] if small else points[middle:]
+    return float(points[0])
 
 
 @lru_cache(maxsize=256)
 def _cut(law: AllocationLaw, epochs: int, level: float) -> tuple[CutEpoch, float] | None:
     """A cut that leaves out about ``level`` in all epochs, and what it leaves out at most; None where there is none."""
-    spread = law.shift / math.sqrt(law.steps)
-    loss, goal = 2.0 * spread, math.log(level / epochs)
-    while loss < 40.0 * law.shift * (1 + law.shift):
+    spread, goal = law.shift / math.sqrt(law.steps), math.log(level / epochs)
+
+    def is_rare(loss: float) -> bool:
         _, high, rate = (float(v[0]) for v in law.log_excess(np.array([loss])))
-        if high + math.log1p(max(rate, 0.0)) < goal:  # about log P(L > loss)
-            for further in (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0):  # the window is soft
-                cut = CutEpoch(law, loss + further * spread)
-                lost = epochs * cut.left_out()
-                if lost < 10 * level:
-                    return cut, lost
+        return high + math.log1p(max(rate, 0.0)) < goal  # about log P(L > loss)
+
+    near, far = 2.0 * spread, 2.0 * spread
+    while not is_rare(far):
+        near, far = far, 1.22 * far  # contours far out are long: step by step
+        if far > 40.0 * law.shift * (1 + law.shift):
             return None
-        loss *= 1.05
+    while far > 1.06 * near:
+        middle = math.sqrt(near * far)
+        near, far = (near, middle) if is_rare(middle) else (middle, far)
+    for further in (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0):  # the window is soft
+        cut = CutEpoch(law, far + further * spread)
+        lost = epochs * cut.left_out()
+        if lost < 10 * level:
+            return cut, lost
     return None
 
 
@@ -351,7 +361,7 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
     def bounds(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
         """Bounds of log H at eps >= 0, and about P(L > eps) / H - 1, minus the logarithmic derivative."""
         low, rate = np.full(len(epsilon), -np.inf), np.ones(len(epsilon))
-        high = log_gaussian_delta(self._single, epsilon, mu_ulps=16)[1]
+        high = np.full(len(epsilon), np.inf)
         asked = epsilon < _FURTHEST
         few, level = bool(np.count_nonzero(asked) <= _FEW), 0
         wide = asked
@@ -359,6 +369,9 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
             index = np.flatnonzero(asked & (epsilon < _NEARBY))
             self._take(index, self.parts[0][0].log_excess_near(epsilon[index]), (low, high, rate))
             wide = self._wide(asked, low, high)
+        if wide.any() or not asked.all():
+            high = np.minimum(high, log_gaussian_delta(self._single, epsilon, mu_ulps=16)[1])
+            wide = self._wide(wide, low, high)
         # a search asks both ends of where it looks: what is deeper is made when nothing that is asked is sharp
         while wide.any() and (level == 0 or (few and (wide == asked).all())):
             parts = epochs_at(self.parts, level)
@@ -374,7 +387,7 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
                 break  # the saddles are inside the table
         if wide.any() and (level == 0 or (few and (wide == asked).all())):
             index = np.flatnonzero(wide)
-            self._take(index, self._without_tables(epsilon[index]), (low, high, rate))
+            self._take(index, self._without_tables(epsilon[index], float(high[index].max())), (low, high, rate))
         return low, high, rate
 
     @property
@@ -399,12 +412,12 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
         rates[index] = np.where(lower >= low[index], rate, rates[index])
         low[index], high[index] = np.maximum(low[index], lower), np.minimum(high[index], upper)
 
-    def _without_tables(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
+    def _without_tables(self, epsilon: Floats, log_largest: float) -> tuple[Floats, Floats, Floats]:
         if self.epochs == 1:
             return self.parts[0][0].log_excess(epsilon)
         if any(is_long(law) for law, _ in self.parts):
             return rough_bounds(self.parts, epsilon)
-        return self._by_cuts(epsilon)
+        return self._by_cuts(epsilon, log_largest)
 
     def _cuts(self, level: float, sharp: bool) -> tuple[Parts, float] | None:
         """Every epoch cut so that all together leave out about ``level``, and what that is at most."""
@@ -417,12 +430,14 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
             lost += found[1]
         return tuple(parts), lost * (1 + 1e-12)
 
-    def _by_cuts(self, epsilon: Floats) -> tuple[Floats, Floats, Floats]:
+    def _by_cuts(self, epsilon: Floats, log_largest: float) -> tuple[Floats, Floats, Floats]:
+        """``log_largest``: an upper bound of every log delta; cuts that leave out more than that are not made."""
         low, high, rate = np.full(len(epsilon), -np.inf), np.zeros(len(epsilon)), np.ones(len(epsilon))
         pending = np.abs(epsilon) < _FURTHEST
         few = bool(np.count_nonzero(pending) <= _FEW)
         # large losses are rarer where the record is absent
-        level = _FIRST if self.parts[0][0].side is Direction.REMOVE else _FIRST_ADD
+        first = _FIRST if self.parts[0][0].side is Direction.REMOVE else _FIRST_ADD
+        level = max(min(first, _level(log_largest)), 10.0 * _LAST)
         while pending.any() and level > _LAST:
             found = self._cuts(level, few or level >= _FIRST_ADD)
             if found is None:
@@ -437,6 +452,10 @@ class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
             low[index], high[index] = np.maximum(low[index], lower), np.minimum(high[index], upper)
             pending[index] = lower + math.log(_WORTH) < log_lost
             # the next level serves the largest delta that is not sharp yet
-            largest = max(float(high[pending].max(initial=-800.0)), -800.0) / math.log(10)
-            level = min(1e-4 * level, 10.0 ** math.floor(math.log10(_WORTH) - 1 + largest))
+            level = min(1e-4 * level, _level(float(high[pending].max(initial=-800.0))))
         return low, high, rate
+
+
+def _level(log_delta: float) -> float:
+    """What cuts may leave out of such a delta, well below what is worth it."""
+    return float(10.0 ** math.floor(math.log10(_WORTH) - 1 + max(log_delta, -600.0) / math.log(10)))

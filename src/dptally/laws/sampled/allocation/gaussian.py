@@ -32,6 +32,7 @@ Bounds = tuple[Floats, Floats, Floats]
 __all__ = ["GaussianSum"]
 
 _ENOUGH = 1e-9  # a relative width that needs no other method
+_SHARP = 1e-7  # the same, where the other one is rough
 _MOST_JUMPS = 7
 _FURTHEST = 200.0  # times t: how far differences are taken
 _ROUGH_TERMS = 16_000
@@ -56,8 +57,11 @@ class GaussianSum:
         """Bounds of log E(b - S)+ and an estimate of P(S < b) / E(b - S)+, elementwise, b > 0."""
         parts: Parts = ((SmallLogNormal(self.shift), self.steps),)
         low, high, rate = log_bounds(parts, -b, terms=_ROUGH_TERMS) if self.rough else log_bounds(parts, -b)
-        lower, upper = self._by_the_largest(b)
-        return np.maximum(low, lower), np.minimum(high, upper), rate
+        wide = ~(high - low <= _SHARP)
+        if wide.any():
+            lower, upper = self._by_the_largest(b[wide])
+            low[wide], high[wide] = np.maximum(low[wide], lower), np.minimum(high[wide], upper)
+        return low, high, rate
 
     def _by_the_largest(self, b: Floats) -> tuple[Floats, Floats]:
         """Bounds of log E(b - S)+ by the largest ratio M <= S <= t M: b P(M < b) is more, (b - ty) P(M < y) less, for
