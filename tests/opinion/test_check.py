@@ -130,7 +130,6 @@ def test_other_samplers_are_answered_or_undetermined(sampler: str) -> None:
         "epsilon nan at delta 1e-5: gaussian(1)",
         "epsilon 1 at delta 1e-5: gaussian(1",
         "epsilon 1 at delta 1e-5: fancy(1)",
-        "epsilon 1 at delta 1e-5: noise 1, rate 0.01",
         "epsilon 1 at delta 1e-5: rate 0.01, 10 steps",
         "epsilon 1 at delta 1e-5: noise 1, rate 1.5, 10 steps",
         "epsilon 1 at delta 1e-5: noise 0, rate 0.5, 10 steps",
@@ -139,7 +138,6 @@ def test_other_samplers_are_answered_or_undetermined(sampler: str) -> None:
         "epsilon 1 at delta 1e-5: noise 1, noise 2, rate 0.01, 10 steps",
         "epsilon 1 at delta 1e-5: noise 1, rate 1/0, 10 steps",
         "epsilon 1 at delta 1e-5: noise 1e999, rate 0.1, 10 steps",
-        "epsilon 1 at delta 1e-5: noise 1, batch 10, 5 epochs",
         "epsilon 1 at delta 1e-5: noise 1, batch 100, dataset 10, 5 epochs",
         "epsilon 1 at delta 1e-5: noise 1, rate 0.5, batch 10, dataset 100, 5 epochs",
         "epsilon 1 at delta 1e-5: noise 1, rate 0.1, 5 epochs, 51 steps",
@@ -427,3 +425,19 @@ def test_flags_say_delta_and_microbatching() -> None:
     for bad in ("--used_microbatching=maybe", "--used_microbatching --noused_microbatching", "--sampling=x"):
         with pytest.raises(dp.InvalidArgument):
             dp.check(f"{flags} {bad}", epsilon=3.01)
+
+
+@pytest.mark.parametrize(
+    ("run", "asked"),
+    [
+        ("noise 1, rate 0.01", ["composition"]),
+        ("noise 1, batch 10, 5 epochs", ["sampling"]),
+        ("noise 1", ["sampling", "composition"]),
+    ],
+)
+def test_what_was_not_said_is_asked_back(run: str, asked: list[str]) -> None:
+    verdict = dp.check(f"epsilon 1 at delta 1e-5: {run}")
+    assert verdict.status == "undetermined"
+    assert [question.partition(":")[0] for question in verdict.claim.questions] == asked
+    with pytest.raises(dp.InvalidArgument, match="noise_multiplier"):
+        dp.check("epsilon 1 at delta 1e-5: noise 0")

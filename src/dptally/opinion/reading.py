@@ -20,7 +20,7 @@ from dptally.interop.event_text import looks_like_event
 from dptally.mechanisms import ADD_REMOVE, ZCDP, Adjacency, Mechanism, from_json
 from dptally.opinion import pickled, statement, words
 from dptally.opinion.claim import Claim, Claimed
-from dptally.opinion.settings import ADJACENCIES, KEYS, Settings, settings_of
+from dptally.opinion.settings import ADJACENCIES, KEYS, Settings, settings_of, stated_settings
 from dptally.opinion.strict_yaml import DEEPEST, held, read_yaml
 
 __all__ = ["claims_of", "claims_of_bytes", "claims_of_text", "json_document", "plan_of_text"]
@@ -152,6 +152,9 @@ _ASKED = (
 
 
 def _training(said: Mapping[str, Any], notes: list[str], claimed: Claimed, accountant: str, source: str) -> Claim:
+    asked = stated_settings(said).unsaid()
+    if asked:
+        return Claim(claimed, None, accountant, source, questions=asked, notes=tuple(notes))
     settings = settings_of(said)
     plan, questions = _answerable(settings)
     return Claim(claimed, plan, accountant, source, settings, settings.assumed(), questions, tuple(notes))
