@@ -2,8 +2,8 @@
 
 The plan stands in it as a document of ``dp.to_json``, so that nothing has to be parsed again from prose. Where
 python-flint is there and the plan is one that proof mode covers, the deciding number is an enclosure in ball
-arithmetic; otherwise the certified interval. A digest tells whether the file was changed; whoever forges that too finds every
-number computed again and compared.
+arithmetic; otherwise the certified interval. A digest tells whether the file was changed; whoever forges that too
+finds every number computed again and compared.
 """
 
 from __future__ import annotations
