@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,7 +134,6 @@ def test_other_samplers_are_answered_or_undetermined(sampler: str) -> None:
         "epsilon nan at delta 1e-5: gaussian(1)",
         "epsilon 1 at delta 1e-5: gaussian(1",
         "epsilon 1 at delta 1e-5: fancy(1)",
-        "epsilon 1 at delta 1e-5: noise 1, rate 0.01",
         "epsilon 1 at delta 1e-5: rate 0.01, 10 steps",
         "epsilon 1 at delta 1e-5: noise 1, rate 1.5, 10 steps",
         "epsilon 1 at delta 1e-5: noise 0, rate 0.5, 10 steps",
@@ -139,7 +142,6 @@ def test_other_samplers_are_answered_or_undetermined(sampler: str) -> None:
         "epsilon 1 at delta 1e-5: noise 1, noise 2, rate 0.01, 10 steps",
         "epsilon 1 at delta 1e-5: noise 1, rate 1/0, 10 steps",
         "epsilon 1 at delta 1e-5: noise 1e999, rate 0.1, 10 steps",
-        "epsilon 1 at delta 1e-5: noise 1, batch 10, 5 epochs",
         "epsilon 1 at delta 1e-5: noise 1, batch 100, dataset 10, 5 epochs",
         "epsilon 1 at delta 1e-5: noise 1, rate 0.5, batch 10, dataset 100, 5 epochs",
         "epsilon 1 at delta 1e-5: noise 1, rate 0.1, 5 epochs, 51 steps",
@@ -244,6 +246,54 @@ def test_a_proof_is_run_again_and_not_believed(tmp_path: Path) -> None:
         path.write_text(json.dumps(said | {key: value}))
         assert not verify(path).confirmed
     json.dumps(again.to_dict())
+
+
+def _changed(document: Any) -> Iterator[Any]:
+    """The document with each leaf exchanged for another one."""
+    if isinstance(document, (dict, list)):
+        places = list(document) if isinstance(document, dict) else range(len(document))
+        for place in places:
+            for other in _changed(document[place]):
+                copy = json.loads(json.dumps(document))
+                copy[place] = other
+                yield copy
+    elif isinstance(document, str):
+        yield document + "x"
+    else:
+        yield 1.0 if not document else document * 1.0001 if isinstance(document, float) else document + 1
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "epsilon 1.62 at delta 1e-5: noise 1, rate 0.01, 1000 steps, gdp accountant",
+        "epsilon 10.5 at delta 0: 50 * laplace(scale=5)",
+        "epsilon 4.5 at delta 1e-5: zcdp(0.5)",
+    ],
+)
+def test_every_changed_field_of_a_proof_is_found(claim: str, tmp_path: Path) -> None:
+    path = dp.check(claim).save_proof(tmp_path / "proof.json")
+    assert verify(path).confirmed
+    count = 0
+    for changed in _changed(json.loads(path.read_text(encoding="utf-8"))):
+        path.write_text(json.dumps(changed), encoding="utf-8")
+        with contextlib.suppress(dp.DptallyError):
+            assert not verify(path).confirmed, changed
+        count += 1
+    assert count > 12
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta_at_claimed_epsilon"])
+def test_numbers_are_compared_even_where_the_digest_is_forged(name: str, tmp_path: Path) -> None:
+    path = dp.check("epsilon 1.62 at delta 1e-5: noise 1, rate 0.01, 1000 steps").save_proof(tmp_path / "proof.json")
+    said = json.loads(path.read_text(encoding="utf-8"))
+    said[name] = {key: end * 1.01 if key != "method" else end for key, end in said[name].items()}
+    rest = {key: value for key, value in said.items() if key != "sha256"}
+    said["sha256"] = hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    path.write_text(json.dumps(said), encoding="utf-8")
+    found = verify(path)
+    assert not found.confirmed
+    assert "exclude each other" in found.text
 
 
 def test_proofs_that_are_none(tmp_path: Path) -> None:
@@ -427,3 +477,19 @@ def test_flags_say_delta_and_microbatching() -> None:
     for bad in ("--used_microbatching=maybe", "--used_microbatching --noused_microbatching", "--sampling=x"):
         with pytest.raises(dp.InvalidArgument):
             dp.check(f"{flags} {bad}", epsilon=3.01)
+
+
+@pytest.mark.parametrize(
+    ("run", "asked"),
+    [
+        ("noise 1, rate 0.01", ["composition"]),
+        ("noise 1, batch 10, 5 epochs", ["sampling"]),
+        ("noise 1", ["sampling", "composition"]),
+    ],
+)
+def test_what_was_not_said_is_asked_back(run: str, asked: list[str]) -> None:
+    verdict = dp.check(f"epsilon 1 at delta 1e-5: {run}")
+    assert verdict.status == "undetermined"
+    assert [question.partition(":")[0] for question in verdict.claim.questions] == asked
+    with pytest.raises(dp.InvalidArgument, match="noise_multiplier"):
+        dp.check("epsilon 1 at delta 1e-5: noise 0")

@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import random
+import time
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
@@ -223,3 +224,112 @@ def test_mutated_event_texts() -> None:
     for _ in range(ROUNDS // 5):
         found = outcome(lambda: dp.from_dp_accounting(mutated(seed, dice)))
         assert isinstance(found, dp.Mechanism) or len(found) < 3000
+
+
+RUN = "noise 1, rate 0.01, 1000 steps"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"ε = 1.62, δ = 10⁻⁵: {RUN}",
+        f"ϵ ≤ 1.62 and δ ≤ 10^{{−5}}: {RUN}",
+        f"epsilon at most 1.62 at delta 1 × 10⁻⁵: {RUN}",
+        f"(ε, δ) = (1.62, 1·10^-5)-DP: {RUN}",
+        f"epsilon below 1.62 at delta 1e−5: {RUN}",
+        "epsilon 1.62 at delta 1e-5: noise 1, rate 1 %, 1,000 steps",
+        f"epsilon{' ' * 3000}1.62{' ' * 3000}at{chr(9) * 3000}delta 1e-5:{chr(160) * 3000}{RUN}",
+    ],
+)
+def test_printed_numbers_are_read_as_typed_ones(text: str) -> None:
+    (claim,) = claims_of(text)
+    assert (claim.claimed.epsilon, claim.claimed.delta) == (1.62, 1e-5)
+    assert claim.plan == dp.dpsgd(1.0, 0.01, 1000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"epsilon 1,62 at delta 1e-5: {RUN}",
+        f"epsilon 1,620 at delta 1e-5: {RUN}",
+        f"epsilon 1.62 at delta 10-5: {RUN}",
+        f"epsilon 1.62 at delta 10−5: {RUN}",
+        f"epsilon at least 1.62 at delta 1e-5: {RUN}",
+        f"epsilon > 1.62 at delta 1e-5: {RUN}",
+        f"epsilon 1e999 at delta 1e-5: {RUN}",
+        "epsilon 1.62 at delta 1e-5: noise 1, rate 0.01, 1.000 steps",
+        "epsilon 1.62 at delta 1e-5: noise 1,500, rate 0.01, 1000 steps",
+        "epsilon 1.62 at delta 1e-5: noise 1, rate 0,01, 1000 steps",
+        "epsilon 1.62 at delta 1e-5: noise 1, rate 0.01, 1 000 steps",
+        "epsilon 1.62 at delta 1e-5: noise 1, rate 0.01, 1000 steps, not Poisson",
+    ],
+)
+def test_what_could_mean_two_things_is_refused(text: str) -> None:
+    with pytest.raises(dp.InvalidArgument):
+        claims_of(text)
+
+
+ROW = "delta: 1e-5\nnoise_multiplier: 1\nsample_rate: 0.01\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.yaml", f"{ROW}steps: 1000\nepsilon: 1\nepsilon: 2\n"),
+        ("a.yaml", f"{ROW}steps: 1000\nepsilon: 1:30\n"),
+        ("a.yaml", f"{ROW}steps: 01000\nepsilon: 2\n"),
+        ("a.yaml", f"{ROW}steps: 1000\nepsilon: 1e999\n"),
+        ("a.yaml", f"{ROW}steps: 1000\nepsilon: 1,62\n"),
+        ("a.yaml", f"{ROW}steps: 1000\nepsilon: 2\n---\nepsilon: 3\n"),
+        ("a.toml", 'epsilon = 1e999\ndelta = 1e-5\nplan = "gaussian(1)"\n'),
+        ("a.csv", 'epsilon,delta,noise_multiplier,sample_rate,steps\n"1,62",1e-5,1,0.01,1000\n'),
+        ("a.csv", "epsilon,delta,noise_multiplier,sample_rate,steps\n1.62,1e-5,1,0.01,1.000\n"),
+        ("a.csv", "epsilon;delta;noise_multiplier;sample_rate;steps\n1,62;1e-5;1;0,01;1000\n"),
+    ],
+)
+def test_documents_that_could_mean_two_things_are_refused(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(dp.InvalidArgument):
+        claims_of(path)
+
+
+def test_numbers_of_yaml_are_those_of_json(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(f"{ROW}steps: 1000\nepsilon: 2.\n", encoding="utf-8")
+    (claim,) = claims_of(path)
+    assert (claim.claimed.epsilon, claim.claimed.delta) == (2.0, 1e-5)
+
+
+def test_every_claim_of_a_row_is_read(tmp_path: Path) -> None:
+    """A printed statement makes two."""
+    path = tmp_path / "a.csv"
+    path.write_text(f'claim\n"{SENTENCES[5]}"\n', encoding="utf-8")
+    assert len(claims_of(path)) == 2
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    """A pipe would never end."""
+    for make in (os.mkfifo, os.mkdir):
+        path = tmp_path / f"{make.__name__}.json"
+        make(path)
+        with pytest.raises(dp.InvalidArgument, match="a file"):
+            claims_of(path, 1.0, 1e-5)
+    with pytest.raises(dp.InvalidArgument):
+        claims_of(Path("/dev/zero"), 1.0, 1e-5)
+
+
+@pytest.mark.parametrize("atom", ["(", " ", "1,", "9", "the ", "noise 1 ", "accountant ", "1 examples with ", "⁻", "a"])
+@pytest.mark.parametrize("head", ["", "epsilon ", "epsilon 1.62 ", "epsilon 1.62 at delta 1e-5: ", "DP-SGD performed "])
+def test_long_texts_are_read_in_linear_time(head: str, atom: str) -> None:
+    started = time.process_time()
+    read(head + atom * (200_000 // len(atom)) + "!")
+    assert time.process_time() - started < 2.0
+
+
+def test_a_checkpoint_names_its_accountant(tmp_path: Path) -> None:
+    path = tmp_path / "state.pt"
+    for inside in (dict(STATE), {"privacy_accountant_state_dict": dict(STATE)}):
+        path.write_bytes(checkpoint(inside))
+        (claim,) = claims_of(path, 3.0, 1e-5)
+        assert claim.accountant == "prv"

@@ -2,13 +2,16 @@
 
 The plan stands in it as a document of ``dp.to_json``, so that nothing has to be parsed again from prose. Where
 python-flint is there and the plan is one that proof mode covers, the deciding number is an enclosure in ball
-arithmetic; otherwise the certified interval.
+arithmetic; otherwise the certified interval. A digest tells whether the file was changed; whoever forges that too
+finds every number computed again and compared.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +27,20 @@ __all__ = ["Verification", "document", "save", "verify"]
 
 FORMAT = 1
 _LONGEST = 2_000_000
-_KEYS = {"dptally_proof", "status", "claim", "plan", "epsilon", "delta_at_claimed_epsilon", "balls", "made_by"}
+_KEYS = {
+    "dptally_proof",
+    "status",
+    "claim",
+    "plan",
+    "epsilon",
+    "delta_at_claimed_epsilon",
+    "balls",
+    "made_by",
+    "sha256",
+}
+
+
+_NUMBERS = ("epsilon", "delta_at_claimed_epsilon", "balls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +67,7 @@ def document(verdict: Verdict) -> dict[str, Any]:
     if plan is None:
         raise Unanswerable("a claim about a run that is not described has no proof; answer its questions first")
     balls = _balls(plan, verdict.claimed)
-    return {
+    made = {
         "dptally_proof": FORMAT,
         "status": verdict.status,
         "claim": {"epsilon": _written(verdict.claimed.epsilon), "delta": verdict.claimed.delta},
@@ -61,6 +77,12 @@ def document(verdict: Verdict) -> dict[str, Any]:
         "balls": None if balls is None else _ends(balls),
         "made_by": f"dptally {dptally.__version__}",
     }
+    return made | {"sha256": _digest(made)}
+
+
+def _digest(said: Mapping[str, Any]) -> str:
+    rest = {key: value for key, value in said.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def save(verdict: Verdict, path: Path) -> Path:
@@ -77,24 +99,30 @@ def verify(source: str | Path) -> Verification:
     try:
         plan = from_json(json.dumps(said["plan"]))
         claimed = Claimed(_number(said["claim"]["epsilon"]), _number(said["claim"]["delta"]))
-        stated = Interval(_number(said["epsilon"]["lower"]), _number(said["epsilon"]["upper"]))
+        stated = [None if said[name] is None else _interval(said[name]) for name in _NUMBERS]
     except (KeyError, TypeError) as error:
         raise InvalidArgument("proof", "a whole proof file", f"{type(error).__name__} {error}"[:80]) from None
     verdict = judged(Claim(claimed, plan, source="proof file"))
     balls = _balls(plan, claimed)
-    agree = verdict.interval.lower <= stated.upper and stated.lower <= verdict.interval.upper
-    confirmed = verdict.status == said["status"] and agree and _consistent(verdict, balls)
+    found = (verdict.interval, verdict.delta_interval, balls)
+    faults = [
+        f"the {name.replace('_', ' ')} of the file and of this run exclude each other"
+        for name, one, other in zip(_NUMBERS, stated, found, strict=True)
+        if not _meet(one, other)
+    ]
+    if not _meet(verdict.interval, balls):
+        faults.append("the certified interval and ball arithmetic exclude each other")
+    if said["sha256"] != _digest(said):
+        faults.append("the file was changed after it was written")
+    confirmed = verdict.status == said["status"] and not faults
     text = f"{STATUSES[verdict.status]}: {'confirmed' if confirmed else 'NOT confirmed'}"
-    if not agree:
-        text += "; the epsilons of the file and of this run exclude each other"
-    if balls is not None:
-        text += f"; ball arithmetic: {balls}"
+    text = "; ".join([text, *faults, *([] if balls is None else [f"ball arithmetic: {balls}"])])
     return Verification(confirmed, said["status"], verdict.status, verdict.interval, balls, text)
 
 
-def _consistent(verdict: Verdict, balls: Interval | None) -> bool:
-    """Two certified intervals of one number must meet."""
-    return balls is None or (balls.lower <= verdict.interval.upper and verdict.interval.lower <= balls.upper)
+def _meet(one: Interval | None, other: Interval | None) -> bool:
+    """Two certified intervals of one number must meet; where one is missing nothing can be compared."""
+    return one is None or other is None or (one.lower <= other.upper and other.lower <= one.upper)
 
 
 def _balls(plan: Mechanism, claimed: Claimed) -> Interval | None:
@@ -124,6 +152,10 @@ def _read(path: Path) -> dict[str, Any]:
     if said["status"] not in STATUSES:
         raise InvalidArgument("status", f"one of {', '.join(STATUSES)}", said["status"])
     return said
+
+
+def _interval(said: Mapping[str, Any]) -> Interval:
+    return Interval(_number(said["lower"]), _number(said["upper"]))
 
 
 def _ends(box: Interval) -> dict[str, Any]:

@@ -14,21 +14,26 @@ from typing import Any
 
 from dptally import checks
 from dptally.documents import read_json
-from dptally.errors import DptallyError, InvalidArgument, InvalidType, MissingExtra
+from dptally.errors import DptallyError, InvalidArgument, InvalidType
 from dptally.interop import from_dp_accounting, from_opacus
 from dptally.interop.event_text import looks_like_event
 from dptally.mechanisms import ADD_REMOVE, ZCDP, Adjacency, Mechanism, from_json
 from dptally.opinion import pickled, statement, words
 from dptally.opinion.claim import Claim, Claimed
-from dptally.opinion.settings import ADJACENCIES, KEYS, Settings, settings_of
+from dptally.opinion.settings import ADJACENCIES, KEYS, Settings, settings_of, stated_settings
+from dptally.opinion.strict_yaml import DEEPEST, held, read_yaml
 
 __all__ = ["claims_of", "claims_of_bytes", "claims_of_text", "json_document", "plan_of_text"]
 
 LARGEST = 200_000_000  # bytes: a checkpoint holds a model
 _LONGEST_TEXT, _LONGEST_NAME = 1_000_000, 1000
-_DEEPEST = 50
 _CHECKPOINTS = (".pt", ".pth", ".ckpt", ".pkl", ".bin")
-_PLAN = "plan"
+_OF_OPACUS = (
+    "sampling: opacus with poisson_sampling=True; not in the history",
+    "adjacency: one record added or removed",
+)
+_STATES = ("history", "privacy_accountant_state_dict")
+_PLAN, _NEIGHBOURS = "plan", "adjacency: one record added or removed; not said"
 _BRACKETS = " \t\r\n("
 _COUNT, _CALL = re.compile(r"[\d_.eE+]{1,60}\s*"), re.compile(r"[A-Za-z_]\w{0,60}\s*\(")
 
@@ -116,7 +121,7 @@ def _run(text: str, claimed: Claimed, source: str) -> Claim:
         return Claim(claimed, None, accountant, source, questions=_ASKED)
     if looks_like_event(text) or text.startswith("{") or _looks_like_plan(text):
         plan = plan_of_text(text)
-        assumed = () if not looks_like_event(text) else ("adjacency: one record added or removed; not said",)
+        assumed = (_NEIGHBOURS,) if looks_like_event(text) else ()
         return Claim(claimed, plan, accountant, source, assumed=assumed)
     if statement.looks_like_flags(text):
         return _of_flags(text, claimed, accountant, source)
@@ -147,6 +152,9 @@ _ASKED = (
 
 
 def _training(said: Mapping[str, Any], notes: list[str], claimed: Claimed, accountant: str, source: str) -> Claim:
+    asked = stated_settings(said).unsaid()
+    if asked:
+        return Claim(claimed, None, accountant, source, questions=asked, notes=tuple(notes))
     settings = settings_of(said)
     plan, questions = _answerable(settings)
     return Claim(claimed, plan, accountant, source, settings, settings.assumed(), questions, tuple(notes))
@@ -191,7 +199,8 @@ def _of_mapping(said: Mapping[str, Any], source: str, epsilon: float | None, del
         raise InvalidType("claim", "a mapping with texts for keys", sorted(map(str, said))[:8])
     if "deployment" in said:
         return _of_registry(said, source, epsilon, delta)
-    claimed = _both(_once(said, "epsilon", epsilon), _once(said, "delta", delta))
+    inside = said.pop("epsilon", None), said.pop("delta", None)
+    claimed = _both(_picked("epsilon", inside[0], epsilon), _picked("delta", inside[1], delta))
     source = _text(said, "source") or source
     accountant = _text(said, "accountant") or _text(said, "mechanism")
     notes = [f"unit as stated: {unit}" for unit in [_text(said, "unit")] if unit]
@@ -204,8 +213,7 @@ def _of_mapping(said: Mapping[str, Any], source: str, epsilon: float | None, del
     return _of_run(ways[0], said, claimed, accountant, source)
 
 
-def _once(said: dict[str, Any], key: str, given: float | None) -> object:
-    inside = said.pop(key, None)
+def _picked(key: str, inside: object, given: object) -> object:
     if inside is not None and given is not None:
         raise InvalidArgument(key, "said once", (inside, given))
     return given if inside is None else inside
@@ -223,17 +231,14 @@ def _of_run(way: str, said: dict[str, Any], claimed: Claimed, accountant: str, s
     if way in ("history", "privacy_accountant_state_dict"):
         # other keys of a checkpoint are the model's; they say nothing of the run's privacy
         plan: Mechanism = from_opacus(run if way == "history" else {way: run})
-        assumed = (
-            "sampling: opacus with poisson_sampling=True; not in the history",
-            "adjacency: one record added or removed",
-        )
-        return Claim(claimed, plan, accountant, source, assumed=assumed)
+        return Claim(claimed, plan, accountant, source, assumed=_OF_OPACUS)
     if said:
         raise InvalidArgument(
             "claim", f"described with {way} alone, beside epsilon, delta, accountant", sorted(said)[:8]
         )
     if way == "event":
-        return Claim(claimed, from_dp_accounting(run, _adjacency(adjacency)), accountant, source)
+        assumed = () if adjacency is not None else (_NEIGHBOURS,)
+        return Claim(claimed, from_dp_accounting(run, _adjacency(adjacency)), accountant, source, assumed=assumed)
     if adjacency is not None:
         raise InvalidArgument("adjacency", "said inside the plan", adjacency)
     if isinstance(run, Mechanism):
@@ -260,8 +265,8 @@ def _of_registry(said: dict[str, Any], source: str, epsilon: float | None, delta
     variant = _inside(deployment, "dp_variant").get("variant_name")
     at = loss.get("delta", 0.0 if variant == "Pure DP" else None)
     if isinstance(at, str):
-        at = words.number(at)
-    claimed = _both(_pick(loss.get("epsilon"), epsilon), _pick(at, delta))
+        at = words.quantity("delta", words.typed(at))
+    claimed = _both(_picked("epsilon", loss.get("epsilon"), epsilon), _picked("delta", at, delta))
     prose = _inside(deployment, "implementation").get("mechanisms", "")
     found = re.search(r"^\W*dptally plan: (.+)$", prose, re.MULTILINE) if isinstance(prose, str) else None
     name = f"{source}, registry record"
@@ -275,10 +280,6 @@ def _of_registry(said: dict[str, Any], source: str, epsilon: float | None, delta
 def _inside(value: object, key: str) -> dict[str, Any]:
     found = value.get(key, {}) if isinstance(value, dict) else {}
     return found if isinstance(found, dict) else {}
-
-
-def _pick(stated: object, given: object) -> object:
-    return given if stated is None else stated
 
 
 # -- files --------------------------------------------------------------------------------------------------
@@ -295,9 +296,13 @@ def claims_of_bytes(raw: bytes, name: str, epsilon: float | None = None, delta: 
         state = pickled.read_checkpoint(raw)
         if not isinstance(state, Mapping):
             raise InvalidArgument("checkpoint", "a dictionary with the accountant's state", type(state).__name__)
-        kept = {key: pickled.plain(state[key]) for key in ("history", "privacy_accountant_state_dict") if key in state}
+        kept = {key: pickled.plain(state[key]) for key in _STATES if key in state}
         if not kept:
             raise InvalidArgument("checkpoint", "one with an opacus accountant's history", sorted(map(str, state))[:8])
+        named = state if "history" in kept else kept[_STATES[1]]
+        by = named.get("mechanism") if isinstance(named, Mapping) else None
+        if isinstance(by, str):
+            kept["accountant"] = by
         return [_of_mapping(kept, path.name, epsilon, delta)]
     if len(raw) > _LONGEST_TEXT:
         raise InvalidArgument("claim file", f"at most {_LONGEST_TEXT} bytes", str(path))
@@ -311,8 +316,12 @@ def claims_of_bytes(raw: bytes, name: str, epsilon: float | None = None, delta: 
 
 def _bytes(path: Path) -> bytes:
     try:
+        if path.exists() and not path.is_file():  # a pipe may never end, a device has no end
+            raise InvalidArgument("claim file", "a file (the standard input is -)", str(path)[:200])
         with path.open("rb") as stream:
             raw = stream.read(LARGEST + 1)
+    except DptallyError:
+        raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no such file"
         raise InvalidArgument("claim file", "readable", str(path)[:200], reason) from None
@@ -341,36 +350,16 @@ def _shallow(text: str) -> None:
     depth = 0
     for character in text:
         depth += (character in "[{") - (character in "]}")
-        if depth > _DEEPEST:
-            raise InvalidArgument("claim", f"at most {_DEEPEST} brackets deep", "a deeper document")
+        if depth > DEEPEST:
+            raise InvalidArgument("claim", f"at most {DEEPEST} brackets deep", "a deeper document")
 
 
 def _yaml(text: str, name: str, epsilon: float | None, delta: float | None) -> list[Claim]:
-    try:
-        import yaml
-    except ImportError:
-        raise MissingExtra("PyYAML", "reports") from None
     _shallow(text)
-    try:
-        for depth, event in _nested(yaml.parse(text, Loader=yaml.SafeLoader)):
-            if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
-                raise InvalidArgument("YAML", f"without aliases and at most {_DEEPEST} deep", name)
-        document = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        if isinstance(error, DptallyError):
-            raise
-        raise InvalidArgument("claim file", "valid YAML", name, type(error).__name__) from None
+    document = read_yaml(text, name)
     if not isinstance(document, dict):
         raise InvalidType("claim", "a YAML mapping", document)
     return [_of_mapping(document, name, epsilon, delta)]
-
-
-def _nested(events: Any) -> Any:
-    depth = 0
-    for event in events:
-        kind = type(event).__name__
-        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
-        yield depth, event
 
 
 def _toml(text: str, name: str, epsilon: float | None, delta: float | None) -> list[Claim]:
@@ -378,8 +367,10 @@ def _toml(text: str, name: str, epsilon: float | None, delta: float | None) -> l
 
     _shallow(text)
     try:
-        document = tomllib.loads(text)
+        document = tomllib.loads(text, parse_float=held)
     except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
+        if isinstance(error, DptallyError):
+            raise
         raise InvalidArgument("claim file", "valid TOML", name, type(error).__name__) from None
     return [_of_mapping(document, name, epsilon, delta)]
 
@@ -397,21 +388,24 @@ def _csv(text: str, name: str, epsilon: float | None, delta: float | None) -> li
     if len(set(header)) < len(header):
         raise InvalidArgument("claim file", "a CSV file with distinct columns", header[:8])
     return [
-        _of_row(dict(zip(header, row, strict=False)), f"{name}, row {i}", len(row) == len(header), epsilon, delta)
+        claim
         for i, row in enumerate(rows[1:], 2)
+        for claim in _of_row(
+            dict(zip(header, row, strict=False)), f"{name}, row {i}", len(row) == len(header), epsilon, delta
+        )
     ]
 
 
-def _of_row(cells: dict[str, str], name: str, whole: bool, epsilon: float | None, delta: float | None) -> Claim:
+def _of_row(cells: dict[str, str], name: str, whole: bool, epsilon: float | None, delta: float | None) -> list[Claim]:
     if not whole:
         raise InvalidArgument(name, "as long as the header", list(cells)[:8])
     said: dict[str, Any] = {key: cell.strip() for key, cell in cells.items() if cell.strip()}
     try:
         if set(said) == {"claim"}:
-            return claims_of_text(said["claim"], epsilon, delta)[0]
+            return claims_of_text(said["claim"], epsilon, delta)
         numbers = {*KEYS, "epsilon", "delta"} - {"sampler", "adjacency"}
-        said = {key: words.number(cell) if key in numbers else cell for key, cell in said.items()}
-        return _of_mapping(said, name, epsilon, delta)
+        said = {key: words.quantity(key, words.typed(cell)) if key in numbers else cell for key, cell in said.items()}
+        return [_of_mapping(said, name, epsilon, delta)]
     except InvalidArgument as error:
         raise InvalidArgument(name, "a claim", cells, str(error)) from None
 

@@ -24,7 +24,7 @@ from dptally.mechanisms import (
 )
 from dptally.numerics.exact import between
 
-__all__ = ["KEYS", "SAMPLERS", "Settings", "settings_of"]
+__all__ = ["KEYS", "SAMPLERS", "Settings", "settings_of", "stated_settings"]
 
 #: what a run may be described with, in mappings, tables and words alike
 KEYS = ("noise_multiplier", "sample_rate", "steps", "epochs", "batch_size", "dataset_size", "sampler", "adjacency")
@@ -53,6 +53,15 @@ class Settings:
         if self.adjacency is None:
             out.append("adjacency: one record added or removed; not said")
         return tuple(out)
+
+    def unsaid(self) -> tuple[str, ...]:
+        """What must be asked before the run can be judged: who joins a step, and how many steps there are."""
+        asked = []
+        if self.sample_rate is None and None in (self.batch_size, self.dataset_size):
+            asked.append("sampling: at which rate, or which batch size of how many records?")
+        if self.steps is None and self.epochs is None:
+            asked.append("composition: how many steps or epochs?")
+        return tuple(asked)
 
     @property
     def rate(self) -> float:
@@ -148,6 +157,11 @@ def settings_of(said: Mapping[str, Any]) -> Settings:
     >>> settings_of({"noise_multiplier": 1.0, "batch_size": 256, "dataset_size": 60000, "epochs": 15}).number_of_steps
     3516
     """
+    return _consistent(stated_settings(said))
+
+
+def stated_settings(said: Mapping[str, Any]) -> Settings:
+    """What was said, each value checked by itself; it may not be enough (``Settings.unsaid``)."""
     odd = sorted(set(said) - set(KEYS))
     if odd:
         raise InvalidArgument("claim", f"described with some of {', '.join(KEYS)}", odd)
@@ -165,7 +179,7 @@ def settings_of(said: Mapping[str, Any]) -> Settings:
         made_of["adjacency"] = said["adjacency"]
         if not isinstance(said["adjacency"], Adjacency):
             made_of["adjacency"] = ADJACENCIES[_one_of("adjacency", said["adjacency"], ADJACENCIES)]
-    return _consistent(Settings(**made_of))
+    return Settings(**made_of)
 
 
 def _one_of(name: str, value: object, known: Mapping[str, Any]) -> str:

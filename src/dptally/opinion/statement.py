@@ -12,7 +12,7 @@ from dptally.errors import InvalidArgument
 from dptally.mechanisms import Gaussian
 from dptally.opinion.claim import Claim, Claimed
 from dptally.opinion.settings import settings_of
-from dptally.opinion.words import number
+from dptally.opinion.words import number, quantity
 
 __all__ = ["claims_of_statement", "flags_of", "looks_like_flags", "looks_like_statement"]
 
@@ -47,10 +47,11 @@ def claims_of_statement(text: str) -> list[Claim]:
         raise InvalidArgument(
             "statement", "one that tensorflow-privacy's compute_dp_sgd_privacy_statement prints", text[:80]
         )
-    records, batch, noise, epochs = (number(run[i]) for i in (1, 2, 3, 4))
+    records, batch, epochs = (number(run[i]) for i in (1, 2, 4))
+    noise = quantity("noise_multiplier", run[3])
     halved = run[5].lower() == "with"
     multiplier = noise / 2 if halved else noise  # exact: a microbatch's average changes by twice its clipping norm
-    delta, accountant = number(levels[1]), levels[2].lower()
+    delta, accountant = quantity("delta", levels[1]), levels[2].lower()
     notes = (HALVED,) if halved else ()
     settings = settings_of(
         {
@@ -64,7 +65,7 @@ def claims_of_statement(text: str) -> list[Claim]:
     )
     printed = "tensorflow-privacy statement"
     poisson = Claim(
-        Claimed(number(levels[4]), delta),
+        Claimed(quantity("epsilon", levels[4]), delta),
         settings.plan(),
         accountant,
         f"{printed}, Poisson sampling",
@@ -73,7 +74,7 @@ def claims_of_statement(text: str) -> list[Claim]:
     )
     passes = math.ceil(Fraction(repr(epochs)))
     ordered = Claim(
-        Claimed(number(levels[3]), delta),
+        Claimed(quantity("epsilon", levels[3]), delta),
         passes * Gaussian(multiplier),
         accountant,
         f"{printed}, each example once per epoch",
@@ -105,7 +106,7 @@ def _value(key: str, text: str) -> float | bool | str:
     if key == "accountant_type":
         return text.lower()
     if key != "used_microbatching":
-        return number(text)
+        return quantity(key, text)
     if text.lower() not in _YES_NO:
         raise InvalidArgument(key, "true or false", text)
     return _YES_NO[text.lower()]

@@ -13,11 +13,12 @@ from typing import Any
 from dptally.errors import InvalidArgument
 from dptally.opinion.claim import Claimed
 
-__all__ = ["Head", "accountant_of", "head_of", "number", "said_in", "typed"]
+__all__ = ["Head", "accountant_of", "head_of", "number", "quantity", "said_in", "typed"]
 
 LONGEST = 1_000_000
 _PLAIN = r"(?:\d{1,3}(?:,\d{3})+|\d[\d_]{0,60})?(?:\.\d{0,60})?"
 _NUMBER = rf"(?:(?=[\d.]){_PLAIN}(?:[eE][+-]?\d{{1,4}}|\s*[x*×·]\s*10\^[+-]?\d{{1,4}})?|10\^[+-]?\d{{1,4}})"
+_WHOLE = re.compile(_NUMBER)
 _EPSILON, _DELTA = r"(?:epsilon|eps|ε|ϵ)", r"(?:delta|δ)"
 _AT_MOST = r"(?:=|of\s+at\s+most|at\s+most|of|is|below|<=|≤|<)?"
 _HEADS = (
@@ -118,11 +119,13 @@ def number(text: str) -> float:
 
 
 def _exact(text: str) -> Fraction:
+    if not _WHOLE.fullmatch(text.strip()):
+        raise InvalidArgument("number", "a number such as 1.62, 1e-5, 10^-5 or 60,000", text)
     text = re.sub(r"\s*[x*×·]\s*10\^", "e", text.strip()).replace(",", "").replace("_", "")
     text = re.sub(r"^10\^", "1e", text)
     try:
         return Fraction(text)
-    except (ValueError, ZeroDivisionError):
+    except ValueError:  # a lone point
         raise InvalidArgument("number", "a number", text) from None
 
 
@@ -131,7 +134,7 @@ def head_of(text: str) -> Head | None:
     for pattern in _HEADS:
         match = pattern.fullmatch(text)
         if match is not None:
-            epsilon, delta = (_unambiguous(name, match[name]) for name in ("epsilon", "delta"))
+            epsilon, delta = (quantity(name, match[name]) for name in ("epsilon", "delta"))
             return Claimed(epsilon, delta), match["rest"].strip()
     if _LONE.match(text):
         raise InvalidArgument(
@@ -143,7 +146,7 @@ def head_of(text: str) -> Head | None:
     return None
 
 
-def _unambiguous(key: str, text: str) -> float:
+def quantity(key: str, text: str) -> float:
     """A number that means the same wherever points and commas have changed places."""
     if key in _COUNTS and _POINT_OR_GROUP.fullmatch(text):
         raise InvalidArgument(key, "written so that its point cannot stand between thousands: 1000 or 1e3", text)
@@ -199,7 +202,7 @@ def _understood(clause: str) -> tuple[str, Any]:
     for key, pattern in _CLAUSES.items():
         match = pattern.fullmatch(clause)
         if match is not None:
-            value = _unambiguous(key, match["after"] or match["before"])
+            value = quantity(key, match["after"] or match["before"])
             if key == "clipping":
                 return "note", f"clipping norm {value:g}: the noise is read as a multiple of it"
             return key, value
