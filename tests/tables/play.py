@@ -41,7 +41,9 @@ class PlayReservation:
 
     @property
     def receipt(self) -> Any:
-        return SimpleNamespace(dataset=self.dataset, number=self.number, cost=0.0, entry=SimpleNamespace(symbol="rho"))
+        return SimpleNamespace(
+            dataset=self.dataset, number=self.number, cost=0.0, entry=SimpleNamespace(symbol="rho", why="", by="")
+        )
 
     def settle(self, value: Any) -> Any:
         self.settled, self.value = True, value

@@ -14,6 +14,8 @@ from engines import UNITS, WARDS, answers, edges, hospital
 
 import dptally as dp
 
+SOAK = bool(os.environ.get("DPTALLY_SOAK"))
+
 
 def fill(connection: Any, name: str, table: pa.Table) -> None:
     connection.execute(
@@ -27,7 +29,8 @@ def fill(connection: Any, name: str, table: pa.Table) -> None:
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_identical_integers(unit: str, postgres: Any, tmp_path: Path) -> None:
-    hospital(str(tmp_path / "visits.parquet"), 20_000, 2_000)
+    rows = 1_000_000 if SOAK else 20_000
+    hospital(str(tmp_path / "visits.parquet"), rows, rows // 10)
     tables = {"edges": edges(), "hospital": pq.read_table(tmp_path / "visits.parquet")}
     for name, table in tables.items():
         fill(postgres, f"{name}_{unit.replace(' ', '_')}", table)

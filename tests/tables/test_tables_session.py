@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import subprocess
@@ -19,7 +20,7 @@ from play import PlayLedger
 
 import dptally as dp
 from dptally.ledger import Ledger
-from dptally.tables import Query, Result
+from dptally.tables import Query, Result, pages
 from dptally.tables.engine import Engine
 
 WARDS = ["A", "B", "C"]
@@ -121,8 +122,9 @@ def test_result_pages(study: dp.Session, monkeypatch: pytest.MonkeyPatch) -> Non
     assert isinstance(result, Result)
     for format, word in (("markdown", "| ward | persons |"), ("html", "<!doctype html>"), ("json", '"rows"')):
         assert word in result.report(format)
-    assert "unit of privacy: person:patient_id" in str(result)
+    assert "unit of privacy: one person (all rows with one patient_id), added or removed" in str(result)
     assert "<table>" in result._repr_html_()
+    assert result.report("html").count("<svg") == len(result.columns)
     with pytest.raises(dp.InvalidArgument, match="format"):
         result.report("pdf")
     long = result.histogram("age")
@@ -143,6 +145,24 @@ def test_result_pages(study: dp.Session, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(dp.MissingExtra):
         result.frame()
+
+
+def test_numbers_are_written_as_people_write_them() -> None:
+    shown = {9999: "9999", 12345: "12 345", -1234567.4: "-1 234 567", 1.5: "1.5", 2**62: "4 611 686 018 427 387 904"}
+    assert {value: pages.number(value).replace("\N{NO-BREAK SPACE}", " ") for value in shown} == shown
+    assert [pages.number(value) for value in (1e20, math.inf, math.nan, 0.0, 1e-9)] == [
+        "1e+20",
+        "inf",
+        "nan",
+        "0",
+        "1e-09",
+    ]
+
+
+def test_no_group_is_an_answer_too(study: dp.Session) -> None:
+    result = study.group_by("ward", keys=dp.private(5000, sigma=3)).persons(sigma=3).release()
+    assert list(result.frame()) == ["ward", "persons", "persons_low", "persons_high"]
+    assert "no group had enough persons" in result.report("html")
 
 
 def test_names_of_answers_stay_apart(study: dp.Session) -> None:

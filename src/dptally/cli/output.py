@@ -140,7 +140,7 @@ def table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> 
 
 def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int] | None:
     """Of columns that break no word, the widest narrowed first; None where there is no room for them."""
-    least = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
+    least = [max(len(word) for cell in cells for word in _whole(cell)) for cells in columns]
     widths = [max(len(line) for cell in cells for line in cell.splitlines() or [""]) for cells in columns]
     if sum(least) > room:
         return None
@@ -148,6 +148,11 @@ def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int] | None:
         spare = [width - word for width, word in zip(widths, least, strict=True)]
         widths[spare.index(max(spare))] -= 1
     return widths
+
+
+def _whole(cell: str) -> list[str]:
+    """What may not be broken apart; rich breaks at spaces that say so too, hence all of a cell that has one."""
+    return [cell] if "\N{NO-BREAK SPACE}" in cell else cell.split() or [""]
 
 
 def _listed(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:

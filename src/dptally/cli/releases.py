@@ -142,7 +142,7 @@ def _asked(session: Session, options: dict[str, Any]) -> Query:
 def _given(option: str, known: dict[str, Any], column: str) -> Any:
     if column not in known:
         wanted = "LOW HIGH" if option == "each" else "LOW HIGH WIDTH"
-        raise InvalidArgument(f"--{option}", f"given for {column}: --{option} {column} {wanted}", None)
+        raise InvalidArgument(f"--{option}", f"given for {column}", None, f"write --{option} {column} {wanted}")
     return known[column]
 
 
@@ -223,23 +223,20 @@ def _after(result: Result, session: Session, options: dict[str, Any]) -> None:
     if options["as_json"]:
         click.echo(json.dumps(result.to_dict() | {"left": session.left()}, indent=2))
         return
+    from dptally.tables.explanation import unit_said
+    from dptally.tables.pages import bar
+
     names = [column.name for column in result.compiled.frame.columns]
     rows = result.rows()
-    shown = [[*(str(row[name]) for name in names), *(_bar(row, name) for name in result.columns)] for row in rows]
+    shown = [[*(str(row[name]) for name in names), *(bar(row, name) for name in result.columns)] for row in rows]
     table([*((name, "left") for name in names), *((name, "right") for name in result.columns)], shown)
     heading("paid")
     entry, left = result.receipt, session.left()
     facts(
         [
             f"{entry.entry.symbol} {entry.cost:.6g} from {session.dataset}, entry {entry.number}; {left:.6g} left",
-            f"unit of privacy: {session.table.unit}; error bars hold 95 % of the noise, not what the bounds cut off",
+            f"unit of privacy: {unit_said(result.compiled.frame)}",
+            "error bars hold 95 % of the noise, not what the bounds cut off",
             f"statement: {page}",
         ]
     )
-
-
-def _bar(row: dict[str, Any], name: str) -> str:
-    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-    if isinstance(value, int):
-        return f"{value} [{low}, {high}]"
-    return f"{value:.6g} [{low:.6g}, {high:.6g}]"

@@ -74,11 +74,14 @@ def _named(frame: Frame, column: Column) -> str:
     return f"{sql} >= {frame.dialect.literal(date.min)} AND {sql} <= {frame.dialect.literal(date.max)}"
 
 
-def _listed(frame: Frame) -> str:
-    """The public keys as a table of constants: code and values."""
+def _listed(frame: Frame, *, narrow: bool = True) -> str:
+    """The public keys as a table of constants: code and values. ``narrow`` codes are faster to group by."""
     assert frame.keys is not None
     dialect, many = frame.dialect, len(frame.keys)
-    rows = [[dialect.code(code, many), *map(dialect.literal, key)] for code, key in enumerate(frame.keys)]
+    rows = [
+        [dialect.code(code, many) if narrow else str(code), *map(dialect.literal, key)]
+        for code, key in enumerate(frame.keys)
+    ]
     return dialect.values("dptally_k", ["c", *(f"k{i}" for i in range(len(frame.columns)))], rows)
 
 
@@ -159,7 +162,9 @@ def _row_totals(frame: Frame, measures: Sequence[Measure], values: Sequence[tupl
     if frame.keys is None:
         return grouped
     on = " AND ".join(f"g.{name} = dptally_k.{name}" for name in names)
-    return f"SELECT dptally_k.c AS c, {', '.join(outer)} FROM ({grouped}) AS g JOIN {_listed(frame)} ON {on}"
+    return (
+        f"SELECT dptally_k.c AS c, {', '.join(outer)} FROM ({grouped}) AS g JOIN {_listed(frame, narrow=False)} ON {on}"
+    )
 
 
 def bins_sql(frame: Frame, aggregate: Bins, measure: Measure) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from dptally.law.adjacency import ADD_REMOVE
 from dptally.tables.compiled import Compiled
+from dptally.tables.core import Frame
 from dptally.tables.table import Table
 
-__all__ = ["explanation"]
+__all__ = ["explanation", "unit_said"]
 
 
 def explanation(table: Table, dataset: str, filters: Sequence[str], compiled: Compiled) -> str:
@@ -36,12 +37,17 @@ def explanation(table: Table, dataset: str, filters: Sequence[str], compiled: Co
     return "\n".join(lines)
 
 
+def unit_said(frame: Frame) -> str:
+    """The unit of privacy in words."""
+    verb = "added or removed" if frame.setting.adjacency is ADD_REMOVE else "replaced by another"
+    return f"one row, {verb}" if frame.person is None else f"one person (all rows with one {frame.person.name}), {verb}"
+
+
 def _unit(table: Table, compiled: Compiled) -> list[str]:
     setting = compiled.frame.setting
-    verb = "added or removed" if setting.adjacency is ADD_REMOVE else "replaced by another"
+    lines = [f"unit of privacy: {unit_said(compiled.frame)}"]
     if table.person is None:
-        return [f"unit of privacy: one row, {verb}"]
-    lines = [f"unit of privacy: one person (all rows with one {table.person}), {verb}"]
+        return lines
     rows = (
         "her rows count as one, by their mean or total"
         if table.max_rows is None

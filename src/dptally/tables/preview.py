@@ -11,6 +11,7 @@ from dptally.tables import accuracy
 from dptally.tables.aggregates import Mean, Variance
 from dptally.tables.bins import Quantile
 from dptally.tables.compiled import Compiled
+from dptally.tables.pages import number
 
 if TYPE_CHECKING:
     from dptally.tables.session import Session
@@ -102,9 +103,9 @@ class Preview:
         for line in self.lines:
             text = f"{line.label}: {line.noise}"
             if line.half_width is not None:
-                text += f", +-{_shown(line.half_width)} (95 %)"
+                text += f", +-{number(line.half_width)} (95 %)"
             if line.all_at_once is not None and (self.groups or 1) > 1:
-                text += f", all {self.groups} groups at once +-{_shown(line.all_at_once)}"
+                text += f", all {self.groups} groups at once +-{number(line.all_at_once)}"
             rows.append(text + (f"; {line.note}" if line.note else ""))
         if self.truncates:
             rows.append(
@@ -127,7 +128,3 @@ def _note(aggregate: Any, measures: Any) -> str:
         rank = aggregate.rank_width(first)
         return f"the rank is off by +-{rank:.0f} at most (95 %)"
     return ""
-
-
-def _shown(width: float) -> str:
-    return f"{width:,.0f}".replace(",", " ") if float(width).is_integer() else f"{width:.6g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from dptally.errors import InvalidArgument, MissingExtra
 from dptally.mechanisms import Mechanism
+from dptally.numerics.shown import shown_up
+from dptally.tables import pages
 from dptally.tables.aggregates import Cell
 from dptally.tables.bins import Histogram
 from dptally.tables.compiled import Compiled, key_from_json
+from dptally.tables.explanation import unit_said
 from dptally.tables.keys import Key
 
 if TYPE_CHECKING:
@@ -86,14 +88,18 @@ class Result:
         try:
             import pandas as pd
 
-            return pd.DataFrame(self.rows())
+            return pd.DataFrame(self.rows(), columns=self._written())
         except ModuleNotFoundError:
             pass
         try:
             import polars as pl
         except ModuleNotFoundError:
             raise MissingExtra("pandas", "tables") from None
-        return pl.DataFrame(self.rows())
+        return pl.DataFrame(self.rows(), schema=self._written(), infer_schema_length=None)
+
+    def _written(self) -> list[str]:
+        bars = (f"{name}{end}" for name in self.columns for end in ("", "_low", "_high"))
+        return [*self._named_keys(), *bars]
 
     def plot(self, column: str | None = None, ax: Any = None) -> Any:
         """The answers of one column with their error bars, on matplotlib axes."""
@@ -142,16 +148,20 @@ class Result:
             return json.dumps(self.to_dict(), indent=2)
         if format not in ("markdown", "html"):
             raise InvalidArgument("format", "one of markdown, html, json", format)
-        head = [column.name for column in self.compiled.frame.columns] + self.columns
-        body = [[_shown(row, name) for name in head] for row in self.rows()]
-        return _markdown(head, body, self._facts()) if format == "markdown" else _html(head, body, self._facts())
+        page = pages.Page(self._named_keys(), tuple(self.columns), tuple(self.rows()), tuple(self._facts()))
+        return page.markdown() if format == "markdown" else page.html()
+
+    def _named_keys(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.compiled.frame.columns)
 
     def _facts(self) -> list[tuple[str, str]]:
-        told = self.to_dict()
+        told, entry = self.to_dict(), self.receipt.entry
         return [
-            ("unit of privacy", f"{told['unit']}, {told['adjacency']}"),
-            ("account", f"{told['dataset']}, entry {told['entry']}"),
-            ("cost", f"{self.receipt.entry.symbol} {told['cost']:.6g}"),
+            *([("why", entry.why)] if entry.why else []),
+            *([] if told["rows"] else [("groups", "no group had enough persons to be published")]),
+            ("unit of privacy", unit_said(self.compiled.frame)),
+            ("account", f"{told['dataset']}, entry {told['entry']}{f', asked by {entry.by}' if entry.by else ''}"),
+            ("cost", f"{entry.symbol} {shown_up(told['cost'], 6)}"),
             ("mechanism", told["mechanism"]),
             ("source", f"{told['source']} ({told['engine']})"),
             ("error bars", "95 % of the noise; what the bounds of a person cut off is not in them"),
@@ -164,51 +174,8 @@ class Result:
         return f"Result({len(self.keys)} groups, {', '.join(self.columns)}, {self.receipt!r})"
 
     def _repr_html_(self) -> str:
-        head = [column.name for column in self.compiled.frame.columns] + self.columns
-        return _table_html(head, [[_shown(row, name) for name in head] for row in self.rows()])
+        return pages.Page(self._named_keys(), tuple(self.columns), tuple(self.rows())).table()
 
 
 def _json(value: Any) -> Any:
     return value if isinstance(value, (int, float, str, bool)) else str(value)
-
-
-def _number(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _shown(row: Mapping[str, Any], name: str) -> str:
-    if f"{name}_low" not in row:
-        return str(row[name])
-    return f"{_number(row[name])} [{_number(row[f'{name}_low'])}, {_number(row[f'{name}_high'])}]"
-
-
-def _cell(text: str) -> str:
-    """Private keys come from the data: they may hold neither columns nor markup."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-
-
-def _markdown(head: list[str], body: list[list[str]], facts: list[tuple[str, str]]) -> str:
-    lines = ["| " + " | ".join(map(_cell, head)) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in body]
-    lines += ["", *(f"- {name}: {_cell(said)}" for name, said in facts)]
-    return "\n".join(lines) + "\n"
-
-
-def _table_html(head: list[str], body: list[list[str]]) -> str:
-    top = "".join(f"<th>{html.escape(name)}</th>" for name in head)
-    rows = "".join(f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in row)}</tr>" for row in body)
-    return f"<table><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def _html(head: list[str], body: list[list[str]], facts: list[tuple[str, str]]) -> str:
-    listed = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(said)}</dd>" for name, said in facts)
-    style = (
-        "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-        "table{border-collapse:collapse}td,th{border-bottom:1px solid #ccc;padding:.25rem .6rem;text-align:left}"
-        "dt{font-weight:600}dd{margin:0 0 .4rem;overflow-wrap:anywhere}"
-    )
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Private release</title>'
-        f"<style>{style}</style></head><body><h1>Private release</h1>{_table_html(head, body)}"
-        f"<dl>{listed}</dl></body></html>\n"
-    )

@@ -142,7 +142,8 @@ def _duck() -> DuckEngine:
             if not setting.startswith("TimeZone"):
                 raise
     # files and frames have no collation: their texts are compared by bytes as they are, which is faster
-    return DuckEngine(connection, dialect=replace(DUCKDB, binary="{}"))
+    # nobody else asks this connection, so its last answer is ours: a relation would be planned twice
+    return DuckEngine(connection, connection.execute, replace(DUCKDB, binary="{}"))
 
 
 _DUCK_KINDS = {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dptally.report import svg
+from dptally.tables import pages
 from dptally.web import queries
 from dptally.web.accounts import Accounts
 from dptally.web.settings import Declared, Settings
@@ -88,7 +87,7 @@ def _bounds(declared: Declared) -> str:
 
 
 def _shown(result: Result) -> dict[str, Any]:
-    rows = result.rows()
+    rows, drawn = result.rows(), result.columns[:8]
     keys = [", ".join(map(str, key)) or "all" for key in result.keys]
     return {
         "receipt": repr(result.receipt),
@@ -99,23 +98,9 @@ def _shown(result: Result) -> dict[str, Any]:
             :_SHOWN
         ],
         "left_out": max(0, len(rows) - _SHOWN),
-        "pictures": [_picture(keys, rows, name) for name in result.columns[:8]] if len(rows) <= _DRAWN else [],
+        "pictures": [(name, pages.picture(keys, rows, name)) for name in drawn] if len(rows) <= _DRAWN else [],
     }
 
 
 def _cell(row: Mapping[str, Any], name: str) -> tuple[str, str]:
-    return _number(row[name]), f"{_number(row[f'{name}_low'])} to {_number(row[f'{name}_high'])}"
-
-
-def _number(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _picture(keys: list[str], rows: list[dict[str, Any]], name: str) -> tuple[str, str]:
-    """A column's answers with their error bars; an answer without ends is left out."""
-    spreads = []
-    for key, row in zip(keys, rows, strict=True):
-        value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-        if all(isinstance(end, (int, float)) and math.isfinite(end) for end in (value, low, high)):
-            spreads.append(svg.Spread(key[:24], float(value), float(low), float(high), _number(value)))
-    return name, svg.spreads(spreads, f"{name} with error bars") if spreads else ""
+    return pages.number(row[name]), f"{pages.number(row[f'{name}_low'])} to {pages.number(row[f'{name}_high'])}"
