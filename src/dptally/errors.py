@@ -54,7 +54,10 @@ __all__ = [
 
 def _shown(value: object) -> str:
     """A short, one-line rendering of a value; never the whole of a large one."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # the value's own method
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= 80 else text[:77] + "..."
 
 

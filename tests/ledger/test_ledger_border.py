@@ -775,6 +775,18 @@ def test_one_key_is_one_release(ledger: Ledger) -> None:
     ledger.release("d", release.histogram, ["a"], **asked, key="k")
     with pytest.raises(KeyReused, match="labels"):
         ledger.release("d", release.mode, ["a"], **asked, key="k")
+    for other in ({"categories": "xy"}, {"missing": "b"}):  # the same mechanism, another question
+        with pytest.raises(KeyReused, match="labels"):
+            ledger.release("d", release.histogram, ["a"], **{**asked, **other}, key="k")
+    again = ledger.release("d", release.histogram, ["b"], **{**asked, "sigma": 9.0}, key="k")
+    assert len(ledger.history("d")) == 1
+    assert again.receipt.replayed
+
+
+def test_what_is_no_function_is_refused_before_the_debit(ledger: Ledger) -> None:
+    with pytest.raises(InvalidType, match="compute"):
+        ledger.answer("d", dp.Gaussian(9.0), 12)  # type: ignore[arg-type]
+    assert ledger.history("d") == []
 
 
 def test_what_may_fail_and_what_is_concentrated_share_a_budget(ledger: Ledger) -> None:
@@ -921,6 +933,7 @@ def test_an_exception_goes_on_where_it_cannot_be_recorded(ledger: Ledger, monkey
 
 def test_a_key_that_holds_another_kind_of_value(ledger: Ledger) -> None:
     plan = release.count.mechanism(sigma=9)
-    ledger.answer("d", plan, lambda: 3, key="k", labels=["release: count"])
+    labels = ledger.release("d", release.count, [], sigma=9).receipt.entry.labels
+    ledger.answer("d", plan, lambda: 3, key="k", labels=labels)
     with pytest.raises(NotReleasable, match="another kind of request"):
         ledger.release("d", release.count, Untouchable(), sigma=9, key="k")

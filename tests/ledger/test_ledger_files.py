@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
+import fcntl
 import os
 import random
 import shutil
@@ -14,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ledger_workers import PLAN, Worker, finish, note, publish, start
@@ -402,6 +405,30 @@ def test_a_slow_holder_of_the_side_file_times_out(sqlite_url: str, tmp_path: Pat
         thread = threading.Thread(target=lambda: time.sleep(0))
         thread.start()
         thread.join()
+
+
+def test_a_file_system_without_locks_is_refused(
+    ledger: Ledger, sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.spend("d", PLAN)
+    real = fcntl.fcntl
+
+    def without(descriptor: int, command: int, *more: Any) -> Any:
+        if command == fcntl.F_OFD_SETLK:
+            raise OSError(errno.ENOLCK, "No locks available")
+        return real(descriptor, command, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dptally.ledger.guard.fcntl.fcntl", without)
+        for attempt in (
+            lambda: ledger.spend("d", PLAN),
+            lambda: ledger.history("d"),
+            lambda: Ledger.open(sqlite_url),
+            lambda: Ledger.open(f"sqlite:///{tmp_path}/new.db", create=True),
+        ):
+            with pytest.raises(LedgerUnavailable, match="keeps no locks"):
+                attempt()
+    assert len(ledger.history("d")) == 2
 
 
 def test_a_side_file_that_is_removed_is_made_again(ledger: Ledger, sqlite_url: str, tmp_path: Path) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dptally as dp
+from dptally import release
 from dptally.documents import read_json
 from dptally.errors import DptallyError, InvalidArgument, LedgerUnavailable
 from dptally.ledger import Head, Ledger, Request, schema, verify_export
@@ -283,3 +287,66 @@ def test_bodies_are_canonical_whatever_the_texts(texts: list[str], key: str | No
     assert told["labels"] == [label, by]
     assert (told["cost"], told["expires"], told["seq"]) == (["5", str(10**30), "2"], expires, 7)
     assert json.loads(settle)["of"] == 7
+
+
+PLAN = dp.Gaussian(1e6)
+
+
+class Raising:
+    """An object that cannot even be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+CALLS: dict[str, Callable[[Ledger, Any], object]] = {
+    "dataset": lambda ledger, wrong: ledger.spend(wrong, PLAN),
+    "plan": lambda ledger, wrong: ledger.spend("d", wrong),
+    "would": lambda ledger, wrong: ledger.would_exceed("d", wrong),
+    "by": lambda ledger, wrong: ledger.spend("d", PLAN, by=wrong),
+    "key": lambda ledger, wrong: ledger.spend("d", PLAN, key=wrong),
+    "labels": lambda ledger, wrong: ledger.spend("d", PLAN, labels=[wrong]),
+    "batch": lambda ledger, wrong: ledger.spend_batch("d", [wrong]),
+    "batches": lambda ledger, wrong: ledger.spend_batch("d", wrong),
+    "compute": lambda ledger, wrong: ledger.answer("d", PLAN, wrong),
+    "release": lambda ledger, wrong: ledger.release("d", wrong, [1], sigma=49),
+    "unit": lambda ledger, wrong: ledger.release("d", release.count, [1], sigma=49, unit=wrong),
+    "remaining": lambda ledger, wrong: ledger.remaining("d", wrong),
+    "history": lambda ledger, wrong: ledger.history("d", by=wrong),
+    "label": lambda ledger, wrong: ledger.history("d", label=wrong),
+    "format": lambda ledger, wrong: ledger.report("d", wrong),
+    "number": lambda ledger, wrong: ledger.inclusion("d", wrong),
+    "head": lambda ledger, wrong: ledger.inclusion("d", 1, wrong),
+    "old": lambda ledger, wrong: ledger.consistency(wrong),
+    "new": lambda ledger, wrong: ledger.consistency(ledger.head(), wrong),
+    "budget": lambda ledger, wrong: ledger.create("new", wrong),
+    "adjacency": lambda ledger, wrong: ledger.create("new", dp.ZCDP(0.5), adjacency=wrong),
+    "analysts": lambda ledger, wrong: ledger.create("new", dp.ZCDP(0.5), analysts=wrong),
+    "analyst": lambda ledger, wrong: ledger.limit("d", "bob", wrong),
+    "grant": lambda ledger, wrong: ledger.grant(wrong),
+    "backup": lambda ledger, wrong: ledger.backup(wrong),
+    "export": lambda ledger, wrong: ledger.export(wrong),
+    "url": lambda ledger, wrong: Ledger.open(wrong),
+    "open": lambda ledger, wrong: Ledger.open(str(ledger._store._url), head=wrong),
+    "witness": lambda ledger, wrong: Ledger.open(str(ledger._store._url), witness=wrong),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_wrong_arguments_raise_errors_of_the_tree_and_change_nothing(ledger: Ledger, tmp_path: Path, case: str) -> None:
+    before = ledger.head(), sorted(path.name for path in tmp_path.iterdir())
+    for wrong in (Raising(), object(), -1.5, math.nan, np.array([1, 2]), b"x", 10**400):
+        if case == "batches" and isinstance(wrong, bytes):
+            continue  # a sequence of wrong plans, as in "batch"
+        with pytest.raises(DptallyError):
+            CALLS[case](ledger, wrong)
+    assert (ledger.head(), sorted(path.name for path in tmp_path.iterdir())) == before
+
+
+@pytest.mark.parametrize("path", ["/nowhere/there", "/tmp", "a\0b", "/" + "a" * 300])
+def test_paths_that_cannot_be_written(ledger: Ledger, path: str) -> None:
+    for write in (ledger.export, ledger.backup):
+        with pytest.raises(DptallyError):
+            write(path)
+    with pytest.raises(DptallyError):
+        Ledger.open(str(ledger._store._url), witness=path)

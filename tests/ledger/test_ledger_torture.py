@@ -7,6 +7,7 @@ without a debit. Short here; ``make soak`` runs the same for longer.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import random
@@ -14,9 +15,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -107,6 +110,8 @@ def judge(url: str, out: Path) -> list[Operation]:
         paid = tuple(entry.key or "" for entry in entries)
         assert sum(round(entry.cost) for entry in entries) <= CAP
         assert {op.key for op in history if op.answer == "paid"} <= set(paid)
+        numbers = {entry.key: entry.number for entry in entries}
+        assert all(numbers[op.key] == op.number for op in history if op.answer in ("paid", "replayed"))
         published = Path(f"{out}.published")
         assert set(published.read_text().split() if published.exists() else []) <= set(paid)
         assert explained(history, Account(CAP), paid)
@@ -119,6 +124,63 @@ def made(url: str) -> str:
     with Ledger.open(url, create=True) as ledger:
         ledger.create("d", budget=dp.PureDP(float(CAP)))
     return url
+
+
+class Careless:
+    """An account that reads, waits and writes without a lock: it loses updates and overspends."""
+
+    def __init__(self, cap: int, lock: contextlib.AbstractContextManager[Any]) -> None:
+        self.cap, self.lock, self.entries = cap, lock, []  # type: ignore[var-annotated]
+
+    def spend(self, key: str, cost: int) -> str:
+        with self.lock:
+            found = list(self.entries)
+            time.sleep(0.001)
+            if any(key == one for one, _ in found):
+                return "replayed"
+            if sum(paid for _, paid in found) + cost > self.cap:
+                return "refused"
+            self.entries = [*found, (key, cost)]
+            return "paid"
+
+
+@pytest.mark.parametrize("careful", [True, False])
+def test_the_checker_finds_lost_updates_in_a_recorded_race(careful: bool) -> None:
+    account = Careless(20, threading.Lock() if careful else contextlib.nullcontext())
+    history: list[Operation] = []
+
+    def client(name: str) -> None:
+        rng = random.Random(name)
+        for i in range(6):
+            key, cost = rng.choice([f"k{i}", f"{name}-{i}"]), 2
+            called = time.monotonic()
+            answer = account.spend(key, cost)
+            history.append(Operation(called, time.monotonic(), key, cost, answer))
+
+    threads = [threading.Thread(target=client, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert explained(history, Account(20), tuple(key for key, _ in account.entries)) is careful
+
+
+def test_the_checker_finds_what_is_planted_in_a_recorded_history(made: str, tmp_path: Path) -> None:
+    out = tmp_path / "history"
+    finish([start(recorded, made, out, f"w{i}", 12, i, 4) for i in range(3)])
+    history = judge(made, out)
+    with Ledger.open(made) as ledger:
+        paid = tuple(entry.key or "" for entry in ledger.history("d"))
+    assert explained(history, Account(CAP), paid)
+    assert not explained(history, Account(CAP), paid[:-1])  # a debit that was acknowledged is gone
+    assert not explained(history, Account(CAP), paid[1:])
+    assert not explained(history, Account(CAP), (*paid, "nobody"))  # one that nobody asked for
+    assert not explained(history, Account(CAP), paid[::-1])  # another order than that of time
+    assert not explained(history, Account(CAP - sum(op.cost for op in history if op.answer == "paid")), paid)
+    for place, one in enumerate(history):
+        if one.answer in ("refused", "replayed"):  # paid beyond the cap, or paid twice
+            forged = [*history[:place], dataclasses.replace(one, answer="paid"), *history[place + 1 :]]
+            assert not explained(forged, Account(CAP), paid)
 
 
 # -- disturbances --------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ def backup(store: Store, ledger: str, path: str | Path) -> Head:
     target = Path(path).absolute()
     if not store.sqlite:
         raise LedgerUnavailable("a ledger on PostgreSQL is copied by PostgreSQL: write pg_dump, or use a base backup")
+    if "\x00" in str(target):
+        raise InvalidArgument("path", "a path", str(target))
     if os.path.lexists(target):
         raise InvalidArgument("path", "a new file: a backup never replaces one", str(target))
     if not target.parent.is_dir():
@@ -34,9 +37,12 @@ def backup(store: Store, ledger: str, path: str | Path) -> Head:
             head = read_head(connection, ledger)
             _copy(connection.connection.dbapi_connection, draft)
         put(draft, target)
+    except OSError as error:
+        raise LedgerUnavailable(f"no backup could be made at {str(target)!r} ({error.strerror})") from None
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):
-            Path(f"{draft}{suffix}").unlink(missing_ok=True)
+            with suppress(OSError):
+                Path(f"{draft}{suffix}").unlink(missing_ok=True)
     return head
 
 

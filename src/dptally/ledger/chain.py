@@ -73,6 +73,11 @@ class Head:
         return canonical({**self._facts(), **signed})
 
     @classmethod
+    def known(cls, head: Head | str) -> Head:
+        """A head, or what ``to_json`` wrote of one."""
+        return head if isinstance(head, Head) else cls.from_json(head)
+
+    @classmethod
     def from_json(cls, text: str) -> Head:
         """Read what ``to_json`` wrote; anything else is refused."""
         if not isinstance(text, str):

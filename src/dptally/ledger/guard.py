@@ -274,8 +274,12 @@ class Guard:
 
     def note(self, known: bool = True) -> None:
         """Record size and time of the database; before a checkpoint, that they are about to change."""
-        if self._writing is not None and _OFD:
+        if self._writing is None or not _OFD:
+            return
+        try:
             os.pwrite(self._writing, self._seen() if known else bytes(16), _RECORD)
+        except OSError as error:
+            raise LedgerUnavailable(f"the side file {self.path!r} cannot be written ({error.strerror})") from None
 
     def _recorded(self, found: os.stat_result | None = None) -> bool:
         """Whether the database is as it was recorded. Where nothing is (a new side file, or a process that died
@@ -336,6 +340,10 @@ def _set(descriptor: int, kind: int, first: int, size: int) -> bool:
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, first, size, 0))
     except (BlockingIOError, PermissionError):
         return False
+    except OSError as error:
+        raise LedgerUnavailable(
+            f"the file system keeps no locks ({error.strerror}); nothing was debited. Put the ledger on a local disk"
+        ) from None
     return True
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from dptally import checks
-from dptally.errors import DatasetExists, InvalidArgument, InvalidType, NotReleasable, UnknownDataset
+from dptally.errors import DatasetExists, InvalidArgument, InvalidType, LedgerUnavailable, NotReleasable, UnknownDataset
 from dptally.law.adjacency import ADD_REMOVE, Adjacency
 from dptally.ledger import composition, statement
 from dptally.ledger.backup import backup
@@ -104,7 +104,7 @@ class Ledger:
         address that is told of every commit, and whose heads the ledger must hold. ``timeout`` is how many
         seconds to wait for another process's lock.
         """
-        known = head if head is None or isinstance(head, Head) else Head.from_json(head)
+        known = None if head is None else Head.known(head)
         if key is not None:
             if known is None:
                 raise InvalidArgument("head", "given with the key that signed it", head)
@@ -112,6 +112,9 @@ class Ledger:
         signing = None if signer is None else Signer(signer)
         watching = None if witness is None else witness_at(witness)
         checks.positive("timeout", timeout)
+        for option, value in (("create", create), ("read_only", read_only)):
+            if not isinstance(value, int):  # as booleans are
+                raise InvalidType(option, "True or False", value)
         if create and read_only:
             raise InvalidArgument("create", "left out for a ledger that is opened read-only", create)
         remembered = ([] if known is None else [known]) + ([] if watching is None else watching.latest())
@@ -168,6 +171,8 @@ class Ledger:
         """
         dataset = identifier("dataset", dataset)
         about = prose("about", about)
+        if not isinstance(analysts, (Mapping, type(None))):
+            raise InvalidType("analysts", "a dictionary of analysts and their budgets", analysts)
         terms = Terms.agreed(budget, delta, orders, adjacency, allowance, about, unit, parts, failure)
         shares = {_analyst(who): terms.share(own, f"analysts[{who!r}]") for who, own in (analysts or {}).items()}
         for who in shares:
@@ -286,6 +291,8 @@ class Ledger:
 
     def spend_batch(self, dataset: str, requests: Iterable[Request | Mechanism]) -> Batch:
         """Debit many requests in one durable transaction: all of them, or none if any does not fit."""
+        if not isinstance(requests, Iterable):
+            raise InvalidType("requests", "a sequence of plans or Requests", requests)
         asked = [request if isinstance(request, Request) else Request(request) for request in requests]
         return Batch(self._receipts(dataset, asked))
 
@@ -333,6 +340,8 @@ class Ledger:
         same key gets the stored value; only a key whose first caller never finished computes again, and of
         several who compute at once all get the one value that was stored.
         """
+        if not callable(compute):
+            raise InvalidType("compute", "a function without arguments; nothing was debited", compute)
         return answered(self, self.reserve(dataset, plan, **request), compute)  # type: ignore[no-any-return]
 
     def release(
@@ -418,7 +427,7 @@ class Ledger:
         rho or GaussianDP mu that still fits; for an ApproxDP budget the largest PureDP epsilon. With ``by``,
         what that analyst may still spend.
         """
-        dataset, by = name("dataset", dataset), name("by", by) if by else prose("by", by)
+        dataset, by = name("dataset", dataset), _named("by", by)
         terms = self._terms(dataset)
         return remaining(terms, self._store.read(lambda connection: load_books(connection, dataset, terms, [by])), by)
 
@@ -481,6 +490,7 @@ class Ledger:
         """The spends in order, with their states; ``after`` and ``limit`` page through a long history."""
         after = read_whole("after", checks.count("after", after))
         most = None if limit is None else checks.count("limit", limit, least=1)
+        by, label = None if by is None else _named("by", by), None if label is None else _named("label", label)
         found: list[Entry] = []
         for entry in self._spends(dataset, after):
             if (by is None or entry.by == by) and (label is None or label in entry.labels):
@@ -525,7 +535,7 @@ class Ledger:
         name("dataset", dataset)
 
         def work(connection: sa.Connection) -> Inclusion:
-            at = read_head(connection, self._id, dataset) if head is None else head
+            at = read_head(connection, self._id, dataset) if head is None else Head.known(head)
             if dataset not in at.chains:
                 raise UnknownDataset(dataset)
             size = at.chains[dataset][0]
@@ -539,13 +549,16 @@ class Ledger:
         """A proof that the present head (or ``new``) continues an earlier one."""
 
         def work(connection: sa.Connection) -> Consistency:
-            later = read_head(connection, self._id) if new is None else new
-            return prove_consistency(connection, self._id, old, later)
+            later = read_head(connection, self._id) if new is None else Head.known(new)
+            return prove_consistency(connection, self._id, Head.known(old), later)
 
         return self._store.read(work)
 
     def grant(self, analysts: Iterable[str] = (), auditors: Iterable[str] = ()) -> None:
         """On PostgreSQL: let existing database roles spend (each as ``by`` its own name) or only read."""
+        for which, roles in (("analysts", analysts), ("auditors", auditors)):
+            if isinstance(roles, str) or not isinstance(roles, Iterable):
+                raise InvalidType(which, "a sequence of the names of roles", roles)
         self._store.write(lambda connection: grant_roles(connection, tuple(analysts), tuple(auditors)))
 
     def backup(self, path: str | Path) -> Head:
@@ -560,8 +573,12 @@ class Ledger:
         """Write all entries as JSON lines that end with the head (see ``dptally.ledger.verify_export``)."""
         if not isinstance(path, (str, Path)):
             raise InvalidType("path", "a path", path)
-        with self._store.reading() as connection, Path(path).open("w", encoding="utf-8") as out:
-            return export(connection, self._id, out)
+        try:
+            with self._store.reading() as connection, Path(path).open("w", encoding="utf-8") as out:
+                return export(connection, self._id, out)
+        except (OSError, ValueError) as error:  # the latter of a path with a NUL in it
+            why = getattr(error, "strerror", None) or "no such path"
+            raise LedgerUnavailable(f"the entries could not be written to {str(path)!r} ({why})") from None
 
     def report(self, dataset: str, format: str = "markdown") -> str:
         """Who spent what, what is left, where it stops: a table and a picture, as markdown, html or json."""
@@ -586,6 +603,12 @@ class Ledger:
 def _for_readers(spend: Spend) -> Entry:
     """A spend without the token by which the caller who was charged is known."""
     return replace(entry_in(spend), call="")
+
+
+def _named(argument: str, text: object) -> str:
+    """A name in normal form, or no name at all."""
+    given = prose(argument, text)
+    return name(argument, given) if given else given
 
 
 def _analyst(who: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from dptally.errors import CannotPrice, InvalidArgument, InvalidType, LedgerError, NotReleasable
+from dptally.ledger.chain import canonical
 from dptally.ledger.entries import Entry
 from dptally.ledger.reading import VALUE_LIMIT
 from dptally.ledger.receipts import Receipt, Reservation
@@ -59,7 +62,8 @@ def released(
     terms = ledger.terms(dataset)
     check_release(dataset, terms, stated.query, stated.adjacency, stated.unit)
     _check_storable(stated)
-    reservation = ledger.reserve(dataset, stated.mechanism, labels=(f"release: {stated.query}",), **request)
+    labels = (f"release: {stated.query}", f"arguments: {_digest(function.stating(arguments))}")
+    reservation = ledger.reserve(dataset, stated.mechanism, labels=labels, **request)
     value = answered(ledger, reservation, lambda: function.run(data, arguments))
     if not isinstance(value, Released):
         raise NotReleasable(
@@ -67,6 +71,18 @@ def released(
         )
     stored = {field.name: getattr(value, field.name) for field in fields(Released)}
     return PaidRelease(**stored, receipt=reservation.receipt)
+
+
+def _digest(arguments: Mapping[str, Any]) -> str:
+    """What tells two releases of one mechanism apart (other categories, other bounds), so that a key is one release.
+
+    Numbers count by their value. An argument that a ledger cannot write down is not compared.
+    """
+    known = {}
+    for name, value in arguments.items():
+        with suppress(InvalidArgument, ValueError, OverflowError):
+            known[name] = encoded(Fraction(value) if isinstance(value, (int, float)) else value)
+    return sha256(canonical(known).encode()).hexdigest()[:16]
 
 
 def _check_storable(stated: Stated) -> None:

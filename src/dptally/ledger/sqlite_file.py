@@ -296,5 +296,5 @@ def tidy(connection: sa.Connection, guard: Guard) -> None:
                 driver.execute(f"PRAGMA wal_checkpoint({'TRUNCATE' if alone else 'PASSIVE'})").fetchone()
                 guard.note()
                 driver.execute(f"PRAGMA busy_timeout={int(waits)}")
-            except sqlite3.Error:
+            except (sqlite3.Error, LedgerUnavailable):
                 return

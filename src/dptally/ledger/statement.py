@@ -41,7 +41,7 @@ _STYLE = (
 def render(status: Status, spends: Sequence[Entry], costs: Sequence[float], more: int | None, format: str) -> str:
     """One of "markdown", "html", "json"."""
     writers = {"markdown": _markdown, "html": _html, "json": _json}
-    if format not in writers:
+    if not isinstance(format, str) or format not in writers:
         raise InvalidArgument("format", "one of markdown, html, json", format)
     return writers[format](status, spends, costs, more)
 

@@ -66,14 +66,14 @@ class FileWitness(Witness):
             raise _silent(f"the file {str(self.path)!r}", error.strerror or str(error)) from None
 
     def lines(self) -> Iterable[str]:
-        if not self.path.exists():
-            return
         try:
+            if not self.path.exists():
+                return
             with self.path.open(encoding="utf-8") as file:
                 for line in file:
                     if line.endswith("\n") and not _is_cut(line):
                         yield line
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):  # the latter for what is no UTF-8, or no path
             raise LedgerUnavailable(f"the witness file {str(self.path)!r} cannot be read") from None
 
 
@@ -131,6 +131,6 @@ def witness_at(target: object) -> Witness:
     text = str(target)
     if text.startswith(("http://", "https://")):
         return AddressWitness(text)
-    if "://" in text or not Path(text).absolute().parent.is_dir():
+    if "://" in text or "\x00" in text or not Path(text).absolute().parent.is_dir():
         raise InvalidArgument("witness", "a file in a directory that exists, or an http(s) address", text)
     return FileWitness(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec
 
@@ -68,7 +68,7 @@ class ReleaseFunction(Generic[P]):
             if name not in known:
                 wanted = f"one of the arguments of {self.__name__}: {', '.join(known)}"  # type: ignore[attr-defined]
                 raise InvalidArgument("arguments", wanted, name)
-        given = {name: value for name, value in arguments.items() if name not in self._secret}
+        given = self.stating(arguments)
         try:
             return self._state(**given)
         except TypeError as error:
@@ -78,6 +78,10 @@ class ReleaseFunction(Generic[P]):
             if not missing:
                 raise
             raise InvalidArgument(missing[0], "given", "nothing") from None
+
+    def stating(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the arguments that say what will be released: they are no data, nor functions of them."""
+        return {name: value for name, value in arguments.items() if name not in self._secret}
 
     def run(self, data: Any, arguments: dict[str, Any] | Any) -> Released:
         """Run on the data, whatever the name of that argument is."""
@@ -111,6 +115,7 @@ def release_function(
 
 def checked_unit(unit: object) -> str:
     """``row``, or ``person:<column>``."""
-    if unit == ROW or (isinstance(unit, str) and unit.startswith("person:") and unit.removeprefix("person:").strip()):
+    named = isinstance(unit, str) and (unit == ROW or unit.startswith("person:"))
+    if named and str(unit).removeprefix("person:").strip():
         return str(unit)
     raise InvalidArgument("unit", "'row', or 'person:<column>' with the column that names the person", unit)
