@@ -165,6 +165,7 @@ def calls(seed: str, number: int) -> tuple[list[str], int]:
 def test_random_calls(part: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "noise_multiplier .* hardly private")  # advice, and true
         faults, answered = calls(f"calls/{part}", CALLS // PARTS)
     assert faults == []
     assert answered > 0.3 * CALLS / PARTS  # refusals alone would prove nothing
