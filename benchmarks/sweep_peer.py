@@ -43,12 +43,12 @@ def peer_law(mechanism: dp.Mechanism, rate: float = 1.0) -> Any:
         case dp.DiscreteLaplace(scale=scale, sensitivity=s) if rate == 1.0:
             return losses.from_discrete_laplace_mechanism(1 / scale, sensitivity=s, **options)
         case dp.RandomizedResponse(p=p, categories=k) if rate == 1.0:
-            return losses.from_randomized_response((1 - p) * k / (k - 1), k, **options)
-        case dp.ApproxDP(epsilon=epsilon, delta=delta) if rate == 1.0:
+            return losses.from_randomized_response((1 - p) * k / (k - 1), k, value_discretization_interval=GRID)
+        case dp.ApproxDP(declared_epsilon=epsilon, declared_delta=delta) if rate == 1.0:
             return losses.from_privacy_parameters(
                 losses.common.DifferentialPrivacyParameters(epsilon, delta), **options
             )
-        case dp.PureDP(epsilon=epsilon) if rate == 1.0:
+        case dp.PureDP(declared_epsilon=epsilon) if rate == 1.0:
             return losses.from_privacy_parameters(losses.common.DifferentialPrivacyParameters(epsilon, 0.0), **options)
     raise NotImplementedError(type(mechanism).__name__)
 

@@ -145,7 +145,9 @@ def _ways(composition: Composition, epsilon: float, log_delta: float, tuning: Tu
     left = 1 - _uncut(composition) / epsilon
     if 0 < left < tuning.jumps.tight:
         return True, False
-    return (False, True) if 0 < left < 1 or log_delta < tuning.jumps.tiny else (False,)
+    if log_delta < tuning.jumps.tiny:
+        return True, False
+    return (False, True) if 0 < left < 1 else (False,)
 
 
 def _least(composition: Composition) -> float:
