@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 import dp_accounting
+import numpy as np
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld import privacy_loss_distribution as losses
@@ -26,8 +27,6 @@ def _event(part: dict[str, Any]) -> Any:
             return dp_event.LaplaceDpEvent(part["scale"])
         case "sampled_laplace":
             return dp_event.PoissonSampledDpEvent(part["rate"], dp_event.LaplaceDpEvent(part["scale"]))
-        case "discrete_gaussian":
-            return dp_event.DiscreteGaussianDpEvent(part["sigma"])
         case "randomized_response":
             return dp_event.RandomizedResponseDpEvent(2 * (1 - part["p"]), 2)
         case kind:
@@ -58,20 +57,33 @@ def _calibrated(make: Any, work: dict[str, Any]) -> float:
     )
 
 
+def _loss(part: dict[str, Any], grid: float) -> Any:
+    match part["kind"]:
+        case "approx":
+            guarantee = dp_accounting.pld.common.DifferentialPrivacyParameters(part["epsilon"], part["delta"])
+            return losses.from_privacy_parameters(guarantee, value_discretization_interval=grid)
+        case "gaussian":
+            return losses.from_gaussian_mechanism(part["sigma"], value_discretization_interval=grid)
+        case "sampled_gaussian":
+            return losses.from_gaussian_mechanism(
+                part["sigma"], value_discretization_interval=grid, sampling_prob=part["rate"]
+            )
+        case "discrete_gaussian":
+            return losses.from_discrete_gaussian_mechanism(part["sigma"], value_discretization_interval=grid)
+        case kind:
+            raise NotImplementedError(f"no loss distribution for {kind}")
+
+
 def _pld(work: dict[str, Any], grid: float) -> float:
     if work["ask"] == "sigma":
         return _calibrated(lambda: PLDAccountant(value_discretization_interval=grid), work)
-    if any(part["kind"] == "approx" for part in work["parts"]):
+    # what its accountant has no event for, and many deltas, which it would compose for anew each time
+    if work["ask"] == "epsilons" or {part["kind"] for part in work["parts"]} & {"approx", "discrete_gaussian"}:
         total = losses.identity(value_discretization_interval=grid)
         for part in work["parts"]:
-            if part["kind"] == "approx":
-                guarantee = dp_accounting.pld.common.DifferentialPrivacyParameters(part["epsilon"], part["delta"])
-                one = losses.from_privacy_parameters(guarantee, value_discretization_interval=grid)
-            elif part["kind"] == "gaussian":
-                one = losses.from_gaussian_mechanism(part["sigma"], value_discretization_interval=grid)
-            else:
-                raise NotImplementedError
-            total = total.compose(one.self_compose(part["count"]))
+            total = total.compose(_loss(part, grid).self_compose(part["count"]))
+        if work["ask"] == "epsilons":
+            return float(np.mean(total.get_epsilon_for_delta(np.array(work["deltas"]))))
         return float(total.get_epsilon_for_delta(work["delta"]))
     return _accountant(PLDAccountant(_relation(work), value_discretization_interval=grid), work)
 

@@ -141,8 +141,8 @@ class Profile:
         if plan.transformable and (floor > 0).any():
             most = plan.log_total_variation()
             for i in np.nonzero(floor > 0)[0].tolist():
-                upper = min(plan.chernoff_log_delta(float(at[i])), most)
-                box = with_mass(composition, -math.inf, upper, "Chernoff")
+                bound = min(plan.chernoff_log_delta(float(at[i])), most)
+                box = with_mass(composition, -math.inf, bound, "Chernoff")
                 if box.upper < floor[i]:
                     found[i] = box
         rest = np.array([i for i in range(len(at)) if i not in found], dtype=np.intp)
