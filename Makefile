@@ -134,7 +134,7 @@ $(TOOLS)/others/.ready: pyproject.toml
 soak: $(VENV)/.dev
 	$(BIN)/python benchmarks/soak.py $(SOAK)
 	$(BIN)/python benchmarks/soak_exact.py --resume
-	DPTALLY_SOAK=1 $(BIN)/pytest -n 0 -q tests/ledger
+	DPTALLY_SOAK=1 $(BIN)/pytest -n 0 -q tests/ledger tests/kernel
 
 # the founding papers reproduced: build/papers/index.html
 .PHONY: papers docs

@@ -24,6 +24,7 @@ SLOW = (
     "cli/test_cli_real.py",
     "docs/test_docs.py",
     "gdp/",
+    "kernel/",
     "laws/",
     "ledger/test_ledger_crashes.py",
     "ledger/test_ledger_filters.py",
