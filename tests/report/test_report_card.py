@@ -106,3 +106,10 @@ def test_an_infinite_epsilon_is_written() -> None:
     assert found["rho"] is None
     assert found["mu"] == {"lower": "inf", "upper": "inf"}
     assert card(dp.RenyiDP((2.0,), (0.1,)), [1e-5]).rho is None
+
+
+def test_one_delta_is_enough() -> None:
+    assert card(dp.Gaussian(1.0), 1e-5).headline == card(dp.Gaussian(1.0), [1e-5]).headline
+    for bad in ([], "x", [2.0], None):
+        with pytest.raises(dp.DptallyError):
+            card(dp.Gaussian(1.0), bad)  # type: ignore[arg-type]

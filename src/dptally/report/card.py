@@ -9,9 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 
+import numpy as np
+
 import dptally
+from dptally import checks
 from dptally.answers.assumptions import stated
-from dptally.errors import Unanswerable
+from dptally.errors import InvalidArgument, Unanswerable
 from dptally.gdp import Measurement, identify, measure, measure_until
 from dptally.interval import Interval
 from dptally.meaning import attacks
@@ -163,13 +166,16 @@ _CSS = (
 )
 
 
-def card(plan: Mechanism, deltas: Sequence[float] = DELTAS, title: str = "", unit: str = "") -> Card:
-    """The card of a plan; ``unit`` is what one record stands for ("one patient").
+def card(plan: Mechanism, deltas: Sequence[float] | float = DELTAS, title: str = "", unit: str = "") -> Card:
+    """The card of a plan at one delta or several; ``unit`` is what one record stands for ("one patient").
 
     >>> from dptally import Gaussian
     >>> print(card(Gaussian(sigma=1.0), deltas=[1e-5], unit="one patient").headline)
     epsilon = 4.37718 at delta = 1e-05, for one patient
     """
+    deltas = [checks.probability("deltas", delta) for delta in np.atleast_1d(checks.reals("deltas", deltas)).tolist()]
+    if not deltas:
+        raise InvalidArgument("deltas", "at least one", deltas)
     explained = plan.explain(deltas[0])
     facts, directions = explained.facts, plan.directions()
     boxes = [facts.epsilon, *(plan.epsilon_interval(delta) for delta in deltas[1:])]
