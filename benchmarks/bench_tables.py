@@ -82,6 +82,7 @@ def one(name: str, path: str, runs: int, memory: str) -> dict[str, Any]:
 
     plain = {
         "plain": "SELECT ward, COUNT(*), SUM(cost) FROM '{}' GROUP BY ward",
+        "plain, by person": "SELECT COUNT(*), SUM(s) FROM (SELECT SUM(cost) AS s FROM '{}' GROUP BY patient_id)",
         "plain + count distinct": "SELECT ward, COUNT(DISTINCT patient_id), SUM(cost) FROM '{}' GROUP BY ward",
     }
     if name in plain:
@@ -113,6 +114,7 @@ def _peak() -> int:
 
 NAMES = (
     "plain",
+    "plain, by person",
     "plain + count distinct",
     "row unit",
     "person unit, k >= keys",

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from engines import UNITS, WARDS, answers, edges, hospital
+from play import PlayLedger
 
 import dptally as dp
+from dptally.tables.engine import run
 
 SOAK = bool(os.environ.get("DPTALLY_SOAK"))
 
@@ -90,3 +92,36 @@ def test_a_table_that_is_not_there(postgres: Any) -> None:
     with pytest.raises(dp.InvalidArgument, match="a table that this connection can read"):
         dp.Table((postgres, "nowhere.at_all"))
     assert postgres.execute("SELECT 1").fetchone() == (1,)
+
+
+IDS = ["a", "A", "a ", "\u00e1", "a\u0301", "\uff41", ""]
+
+
+def test_no_collation_makes_two_persons_one(postgres: Any) -> None:
+    """An id is its bytes: a person merged with another would be replaced where she should be added."""
+    import duckdb
+
+    postgres.execute(
+        "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false);"
+        "CREATE TABLE loose_ids (who TEXT COLLATE loose, ward TEXT COLLATE loose)"
+    )
+    inside = duckdb.connect()
+    inside.execute("SET default_collation = 'NOCASE'")
+    inside.execute("CREATE TABLE loose_ids (who VARCHAR, ward VARCHAR)")
+    for who in IDS:
+        postgres.execute("INSERT INTO loose_ids VALUES (%s, %s)", (who, who))
+        inside.execute("INSERT INTO loose_ids VALUES (?, ?)", [who, who])
+    postgres.commit()
+    for source in ((postgres, "loose_ids"), (inside, "loose_ids"), inside.table("loose_ids")):
+        session = dp.Session(
+            (table := dp.Table(source, person="who", max_groups=1)),
+            ledger=PlayLedger(table.unit),
+            dataset="d",
+            by="",
+        )
+        engine = table.source.engine
+        assert run(engine, session.persons(sigma=1).compiled().sql[0]) == [(len(IDS),)]
+        grouped = session.group_by("ward", keys=IDS).persons(sigma=1).compiled()
+        assert sorted(run(engine, grouped.sql[0])) == [(code, 1) for code in range(len(IDS))]
+        assert run(engine, session.where("ward = 'a'").persons(sigma=1).compiled().sql[0]) == [(1,)]
+        assert run(engine, session.count_distinct("ward", 1, sigma=1).compiled().sql[0]) == [(len(IDS),)]
