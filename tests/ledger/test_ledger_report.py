@@ -151,7 +151,7 @@ def test_what_is_spent_is_shown_rounded_up_and_what_is_left_rounded_down(sqlite_
         with pytest.raises(dp.BudgetExceeded) as caught:
             ledger.spend("d", dp.PureDP(0.20000001), by="bob")
         refusal = caught.value
-    run = CliRunner().invoke(group, ["status", "d", "--ledger", sqlite_url]).output
+    run = " ".join(CliRunner().invoke(group, ["status", "d", "--ledger", sqlite_url]).output.split())  # however wide
     whole, bob, failure = status.balance, status.analysts[0], status.failure
     assert failure is not None
     shown = {
