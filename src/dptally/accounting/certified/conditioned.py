@@ -184,7 +184,8 @@ def for_delta(plan: Plan, target: LogTarget) -> Iterator[Conditioned]:
     ]
     loss, log_mass = max(rows, key=lambda row: row[0] + _guess(rest, target.low - row[1]))
     share = target.low - log_mass
-    ends, made = Ends(0.0, 0.0), []
+    ends = Ends(0.0, 0.0)
+    made: Made = []
     if share < 0:
         ends, made = _asked(rest, LogTarget(share, share, math.exp(share)))
         if not ends.upper - ends.lower <= plan.tuning.routes.sharp_lattice * max(loss, ends.upper):

@@ -61,7 +61,7 @@ class EvenInversion:
         place = (Fraction(epsilon) - self.losses.start) / self.losses.spacing
         x = self.losses.start + self.losses.spacing * (math.floor(place) + 1)
         d, off = float(x - Fraction(epsilon)), float(x - Fraction(self.centre))
-        v = (2 * math.pi / self.length) * np.arange(len(self.phi))
+        v = np.asarray((2 * math.pi / self.length) * np.arange(len(self.phi)), dtype=np.float64)
         a, b = _one_less(self.theta * h, v), _one_less((self.theta + 1) * h, v)
         step, first = -math.expm1(-h), -math.expm1(-d)
         small = math.exp(-self.theta * h) * step
