@@ -92,16 +92,17 @@ def peers() -> dict[str, Callable[[], object]]:
     try:
         from random_allocation import PrivacyParams, SchemeConfig, allocation_epsilon_direct
 
+        config = SchemeConfig(allocation_direct_alpha_orders=list(range(2, 61)))
         params = PrivacyParams(sigma=1.0, num_steps=100, num_selected=1, num_epochs=1, delta=1e-5)
-        rows["random-allocation, bins t=100, 1 epoch"] = lambda: allocation_epsilon_direct(params, SchemeConfig())
+        rows["random-allocation, bins t=100, 1 epoch"] = lambda: allocation_epsilon_direct(params, config)
     except ImportError:
         pass
     try:
-        import dp_accounting
+        from dp_accounting import dp_event
         from dp_accounting.pld import PLDAccountant
 
         def mixture() -> object:
-            event = dp_accounting.MixtureOfGaussiansDpEvent(
+            event = dp_event.MixtureOfGaussiansDpEvent(
                 1.0, [0, 1, 2, 3, 4], [0.96059601, 0.03881196, 0.00058806, 3.96e-06, 1e-08]
             )
             account = PLDAccountant(value_discretization_interval=1e-3)
