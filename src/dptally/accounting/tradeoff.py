@@ -169,7 +169,10 @@ def _oriented(
     if fpr == 0:
         mass = infinity_mass(alternative.composition)[1]
         return min(tpr, mass), max(fnr, _one_minus(mass))
-    above, below = _Side(alternative, True, fpr, complement, enough), _Side(null, False, fpr, complement, enough)
+    above, below = (
+        _OneSided(alternative, True, fpr, complement, enough),
+        _OneSided(null, False, fpr, complement, enough),
+    )
     above.search()
     if not above.is_enough and above.flat_is_best:
         below.search()
@@ -246,7 +249,7 @@ class _Known:
             return at, np.log(np.array([self._delta[epsilon] for epsilon in at.tolist()]))
 
 
-class _Side:
+class _OneSided:
     """One family of lines: their slopes from one profile, and what each proves.
 
     ``above``: TPR <= delta(eps) + e^eps x.  Otherwise: FNR >= e^-eps (room - delta(eps)), room = 1 - x.

@@ -35,7 +35,7 @@ __all__ = ["THEOREM", "epsilon", "log_delta"]
 THEOREM = "Asoodeh et al. 2021: the optimum over all pairs of one order, attained on two points"
 _BISECTIONS = 60
 _LEAST, _MOST = 1e-14, 1e3  # of a log(1/v)
-_VAST_ORDER, _VAST = 1e15, 1e290  # beyond them the search would leave the doubles
+_VAST_ORDER, _VAST = 1e15, 1e290  # beyond them the search would leave double range
 
 
 def epsilon(t: float, log_moment: float, delta: float, mass: float = 0.0) -> float:
@@ -91,7 +91,7 @@ def log_delta(t: float, log_moment: float, epsilon: float, mass: float = 0.0) ->
 
 
 def _searchable(t: float, size: float) -> bool:
-    """Whether the products of the search with an exponent of this size, such as t log u, stay within the doubles."""
+    """Whether the products of the search with an exponent of this size, such as t log u, stay within double range."""
     return t <= _VAST_ORDER and (1 + t) * max(1.0, abs(size)) <= _VAST
 
 

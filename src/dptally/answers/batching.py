@@ -25,7 +25,7 @@ __all__ = ["BatchingRow", "batching", "named_sampler"]
 
 #: name on the command line -> what it is, and how to run it
 NAMES = {
-    "poisson": "each record joins each batch by its own coin",
+    "poisson": "each record is included independently in each batch",
     "truncated-poisson": "coins, and of a batch six deviations too large a part is dropped",
     "balls-in-bins": "each epoch every record goes to one batch, chosen by itself",
     "fixed-size": "each batch is a fresh subset of fixed size",

@@ -75,7 +75,7 @@ class Curve:
             object.__setattr__(self, "zero_from", self._first_zero(grid, values))
 
     def _overflows(self, epsilon: float) -> bool:
-        """Whether the formula leaves the doubles on its way: ``math.exp`` does beyond 709."""
+        """Whether the formula leaves double range on its way: ``math.exp`` does beyond 709."""
         try:
             self.delta_of_epsilon(epsilon)
         except OverflowError:

@@ -20,14 +20,14 @@ from dptally.numerics.arrays import Floats as Floats
 from dptally.numerics.rounding import EPS, FUNCTION_ULPS
 
 __all__ = [
-    "Band",
     "Characteristic",
     "CompiledLaw",
-    "Edge",
     "GaussianCharacteristic",
     "MomentTable",
     "NodeCharacteristic",
+    "SoftCut",
     "Transformable",
+    "WindowedLaw",
 ]
 
 _TURN_ULPS = 8 * FUNCTION_ULPS + 8
@@ -71,7 +71,7 @@ class Transformable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class SoftCut:
     """A soft cut: of a loss that exceeds the least one by lam the share Phi(rho (1 - lam / at)) counts as below.
 
     A law without least loss is cut on both sides, or on that of large positive losses alone.
@@ -86,7 +86,7 @@ class Edge:
         return self.at / self.rho
 
 
-class Band(Transformable, Protocol):
+class WindowedLaw(Transformable, Protocol):
     """The part of a law between two soft edges."""
 
     def log_mass_below(self, theta: float, loss: float) -> float:

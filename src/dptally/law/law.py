@@ -22,9 +22,9 @@ from dptally.errors import Unanswerable
 from dptally.interval import Interval
 from dptally.law.adjacency import Direction
 from dptally.law.ball import BallLoss
-from dptally.law.characteristic import Band, Characteristic, CompiledLaw, Edge, MomentTable
+from dptally.law.characteristic import Characteristic, CompiledLaw, MomentTable, SoftCut, WindowedLaw
 from dptally.law.listed import ListedAtoms, Progression
-from dptally.law.spread import Spread
+from dptally.law.spread import LatticeLaw
 from dptally.numerics.arrays import Floats as Floats
 from dptally.numerics.arrays import Numbers as Numbers
 from dptally.numerics.rounding import EPS
@@ -199,7 +199,7 @@ class Law(ABC):
         del theta
         return np.zeros_like(start)
 
-    def band(self, low: Edge | None, high: Edge | None) -> Band | None:
+    def band(self, low: SoftCut | None, high: SoftCut | None) -> WindowedLaw | None:
         """The part of the law between two soft edges (None: no edge); None where the law cannot be cut."""
         del low, high
         return None
@@ -249,7 +249,7 @@ class Law(ABC):
         """
         return self.reverse() == other
 
-    def spread(self, low: float, step: float, number: int) -> Spread | None:
+    def spread(self, low: float, step: float, number: int) -> LatticeLaw | None:
         """The law spread onto ``number`` points low, low + step, ...; None where no positive formula is at hand."""
         del low, step, number
         return None

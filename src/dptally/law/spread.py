@@ -12,11 +12,11 @@ import numpy as np
 
 from dptally.numerics.arrays import Floats
 
-__all__ = ["Spread", "right_share"]
+__all__ = ["LatticeLaw", "right_share"]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class LatticeLaw:
     """Masses under P at the points low + j step, j = 0 .. len(mass) - 1.
 
     Losses below ``low`` are left out; of those above the last point only the masses under P and Q are kept (``far``).

@@ -36,7 +36,7 @@ class AtomicLaw(Law):
     """Point masses ``(loss, mass)`` in increasing order of loss, and a mass at infinity.
 
     ``points`` and ``mass_at_infinity`` are upper bounds of the exact ones, ``least`` and ``least_at_infinity`` lower
-    bounds, one ulp apart at the most; without ``least`` the points are exact. Each (1 - e^{eps - loss})+ grows with its
+    bounds, one ulp apart at most; without ``least`` the points are exact. Each (1 - e^{eps - loss})+ grows with its
     loss, so the two ends of the atoms give the two ends of the profile. ``reverse_mass`` is Q's mass where P has none,
     ``pair`` what was declared.
     """

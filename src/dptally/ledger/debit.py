@@ -59,7 +59,7 @@ from dptally.ledger.verification import key_column
 from dptally.mechanisms.mechanism import Mechanism
 
 __all__ = [
-    "Asked",
+    "PendingRequest",
     "Refused",
     "Till",
     "asked_of",
@@ -79,7 +79,7 @@ def is_deferred(call: str) -> bool:
     return call.startswith(_DEFERRED)
 
 
-class Asked(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request on its way. ``call`` tells a repeated transaction of this call from another caller's; ``key`` is
     what stands in the unique column of keys.
     """
@@ -90,7 +90,7 @@ class Asked(NamedTuple):
     key: str
 
 
-def asked_of(requests: Sequence[Request], deferred: bool = False) -> list[Asked]:
+def asked_of(requests: Sequence[Request], deferred: bool = False) -> list[PendingRequest]:
     """The requests with their plans as JSON and a random call each."""
     texts: dict[int, str] = {}  # by the identity of the plan: many requests of a batch share one
     tokens, kind = secrets.token_hex(_TOKEN * len(requests)), _DEFERRED if deferred else ""
@@ -100,7 +100,7 @@ def asked_of(requests: Sequence[Request], deferred: bool = False) -> list[Asked]
         if text is None:
             text = texts[id(request.plan)] = _checked_json(request.plan)
         call = kind + tokens[2 * _TOKEN * place : 2 * _TOKEN * (place + 1)]
-        asked.append(Asked(request, text, call, key_column(request.key, call)))
+        asked.append(PendingRequest(request, text, call, key_column(request.key, call)))
     return asked
 
 
@@ -136,11 +136,11 @@ class Refused(Exception):
         return exceeded(self.dataset, self.terms, self.books, self.holder, self.cost, partition, part, hint)
 
 
-def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> list[tuple[Spend, bool]]:
+def debit(connection: sa.Connection, dataset: str, asked: Sequence[PendingRequest]) -> list[tuple[Spend, bool]]:
     """Charge every request that is new, or none: (spend, replayed) for each."""
     journal = Journal.locked(connection, dataset)
     found = find_keys(connection, dataset, [one.key for one in asked])
-    fresh: dict[str, Asked] = {}
+    fresh: dict[str, PendingRequest] = {}
     for one in asked:
         if one.key not in found:
             fresh.setdefault(one.key, one)
@@ -158,7 +158,7 @@ def debit(connection: sa.Connection, dataset: str, asked: Sequence[Asked]) -> li
     return answers
 
 
-def _charge(journal: Journal, fresh: Sequence[Asked]) -> dict[str, Fresh]:
+def _charge(journal: Journal, fresh: Sequence[PendingRequest]) -> dict[str, Fresh]:
     """Write the spends of these requests, all new; the spends by key."""
     dataset = journal.dataset
     analysts = {one.request.by for one in fresh}
@@ -267,7 +267,7 @@ class Till:
 
 
 def _old_entries(
-    journal: Journal, asked: Sequence[Asked], found: Mapping[str, tuple[Mapping[str, Any], str]]
+    journal: Journal, asked: Sequence[PendingRequest], found: Mapping[str, tuple[Mapping[str, Any], str]]
 ) -> dict[str, Entry]:
     """The entries that hold these keys; a different request under the same key is refused."""
     if not asked:
@@ -285,7 +285,7 @@ def _old_entries(
     return entries
 
 
-def _check_same(dataset: str, spend: Mapping[str, Any], one: Asked) -> None:
+def _check_same(dataset: str, spend: Mapping[str, Any], one: PendingRequest) -> None:
     differs = differences(spend, one.request, one.plan_json)
     if differs:
         raise KeyReused(dataset, str(one.request.key), differs)

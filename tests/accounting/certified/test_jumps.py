@@ -20,7 +20,7 @@ from dptally.accounting.certified.lattice import decisive as few_steps
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.law import Composition
 from dptally.law.adjacency import Direction
-from dptally.law.characteristic import Edge, GaussianCharacteristic, MomentTable
+from dptally.law.characteristic import GaussianCharacteristic, MomentTable, SoftCut
 from dptally.law.law import Floats
 from dptally.laws.gaussian import GaussianLaw
 from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
@@ -250,7 +250,7 @@ def fixed(log_moment: float, variance: float = 1.0) -> Fixed:
 
 
 def test_beyond_the_doubles_there_is_no_answer() -> None:
-    u, edge = np.array([1.0]), Edge(1.0, 10.0)
+    u, edge = np.array([1.0]), SoftCut(1.0, 10.0)
 
     def term(light: float, heavy: float) -> jump_term.JumpTerm:
         table = MomentTable(*np.ones((5, 1)))

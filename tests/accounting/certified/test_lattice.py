@@ -20,7 +20,7 @@ from lattice_truths import atoms_log_delta, laplace_log_delta, response_atoms, s
 from dptally.accounting.certified.lattice import bracket as lattice
 from dptally.accounting.certified.lattice.convolve import Factor, Term, convolve
 from dptally.accounting.certified.lattice.grid import common_length, layouts, spacing, step_for
-from dptally.accounting.certified.lattice.measure import Spread, Table, point_spread, upper_spread
+from dptally.accounting.certified.lattice.measure import LatticeMeasure, Table, point_spread, upper_spread
 from dptally.accounting.certified.lattice.plan import Outline, tilts_of
 from dptally.accounting.certified.tuning import STANDARD
 from dptally.errors import Unanswerable
@@ -260,7 +260,7 @@ def test_a_term_between_two_cuts_is_that_of_fractions() -> None:
             cut = draw.randint(0, size)
             end = draw.randint(cut, size)
             rows.append(([Fraction(m) for m in masses], count, cut, end))
-            factors.append(Factor(Spread(0.0, step, np.array(masses)), count, cut, end))
+            factors.append(Factor(LatticeMeasure(0.0, step, np.array(masses)), count, cut, end))
         reach = sum(count * (end - 1) for _, count, _, end in rows)
         at = step * draw.uniform(-1.0, max(reach, 1))
         truth = exact_term(rows, Fraction(step), Fraction(at))
@@ -493,6 +493,6 @@ def test_a_law_that_cannot_list_its_atoms_is_taken_by_its_profile(monkeypatch: p
 
 
 def test_a_window_beyond_the_budget_is_refused_before_it_is_made() -> None:
-    factor = Factor(Spread(0.0, 1e-3, np.full(4, 0.25)), 3000, 4, 4)
+    factor = Factor(LatticeMeasure(0.0, 1e-3, np.full(4, 0.25)), 3000, 4, 4)
     assert convolve([factor], 4.0, (1.0, 1.5), TILTS, 1 << 10, 1 << 12, jumping=False) is not None
     assert convolve([factor], 4.0, (1.0, 5.5), TILTS, 1 << 10, 1 << 12, jumping=False) is None

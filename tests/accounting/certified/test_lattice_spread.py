@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dptally.accounting.certified.lattice.measure import (
-    Spread,
+    LatticeMeasure,
     Table,
     combined,
     lower_spread,
@@ -29,7 +29,7 @@ from dptally.laws.laplace import LaplaceLaw
 from dptally.laws.sampled.gaussian.law import SampledGaussianLaw
 
 
-def log_profile_of(spread: Spread, x: np.ndarray) -> np.ndarray:
+def log_profile_of(spread: LatticeMeasure, x: np.ndarray) -> np.ndarray:
     """log sum of mass (1 - e^{x - node})+ of a measure, at any x: a plain sum."""
     nodes = spread.offset + spread.step * np.arange(len(spread.masses))
     with np.errstate(divide="ignore"):
@@ -111,7 +111,7 @@ def test_clipping_negative_masses_would_be_invalid() -> None:
     slopes = np.diff(lowered) / np.diff(y)
     masses = y * np.diff(np.concatenate([[(lowered[0] - law.mass) / y[0]], slopes, [0.0]]))
     assert masses.min() < -1e-6
-    clipped = Spread(x[0], step, np.maximum(masses, 0.0))
+    clipped = LatticeMeasure(x[0], step, np.maximum(masses, 0.0))
     fine = np.linspace(-0.99, 0.99, 500)
     assert np.any(log_profile_of(clipped, fine) > law.log_profile(fine)[1] + 1e-9)
     ours = lower_spread(Table.of(law, float(x[0]), step, cells))
@@ -136,7 +136,7 @@ def test_sums_from_the_right_agree_with_plain_sums() -> None:
         weights = np.exp(-rate * np.abs(np.subtract.outer(np.arange(n), np.arange(n))))
         plain = np.array([math.fsum(values[i:] * weights[i, i:]) for i in range(n)])
         assert np.allclose(suffix_sums(values, rate), plain, rtol=suffix_error(n, rate), atol=0)
-        spread = Spread(0.0, 0.01, values, tilt=rate)
+        spread = LatticeMeasure(0.0, 0.01, values, tilt=rate)
         found = np.log(profile_at_nodes(values, 0.01, rate)[:-1]) - rate * 0.01 * np.arange(n - 1)
         direct = log_profile_of(spread, 0.01 * np.arange(n - 1))
         assert np.allclose(found, direct, rtol=0, atol=profile_error(n, 0.01, rate) + 1e-12)

@@ -11,7 +11,7 @@ from flint import arb
 from numpy.typing import NDArray
 from scipy.special import erfc
 
-from dptally.law.characteristic import Edge
+from dptally.law.characteristic import SoftCut
 from dptally.laws.sampled.gaussian.factors import MixtureFactor, UnitFactor, _half_line
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
 from dptally.laws.sampled.gaussian.replace_kernel import SampledReplaceNodes
@@ -35,11 +35,11 @@ def lam(kernel: SampledGaussianNodes, t: Complexes) -> Complexes:
     return np.asarray(small + np.where(v.real > 0, v, 0.0))
 
 
-def below(edge: Edge | None, x: Complexes) -> Complexes:
+def below(edge: SoftCut | None, x: Complexes) -> Complexes:
     return np.ones_like(x) if edge is None else 0.5 * erfc((edge.rho / math.sqrt(2)) * (x / edge.at - 1))
 
 
-def above(edge: Edge | None, x: Complexes) -> Complexes:
+def above(edge: SoftCut | None, x: Complexes) -> Complexes:
     return np.zeros_like(x) if edge is None else 0.5 * erfc((edge.rho / math.sqrt(2)) * (1 - x / edge.at))
 
 
@@ -76,7 +76,10 @@ def drawn(draw: random.Random) -> tuple[SampledGaussianBand, float]:
     size = float(lam(kernel, np.array([place + 0j])).real[0]) if draw.random() < 0.7 else 10 ** draw.uniform(-8, 3)
     size = min(max(size, 1e-12), 1e5)
     rho = draw.uniform(9, 20)
-    low, high = Edge(size, rho), Edge(size * draw.uniform(2.2, 9), rho + draw.choice([0.0, 10.0]), draw.random() < 0.5)
+    low, high = (
+        SoftCut(size, rho),
+        SoftCut(size * draw.uniform(2.2, 9), rho + draw.choice([0.0, 10.0]), draw.random() < 0.5),
+    )
     shape = draw.choice([(None, low), (None, high), (low, high), (low, high), (low, None), (high, None)])
     theta = draw.choice([-1.0, 0.0, 10 ** draw.uniform(-6, 4), 10 ** draw.uniform(-1, 2), draw.uniform(0, 5) / size])
     return SampledGaussianBand(kernel, *shape, draw.random() < 0.7), min(theta, 1e4)
@@ -172,7 +175,9 @@ def test_half_lines() -> None:
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_windows_that_cancel_keep_their_error(mirrored: bool) -> None:
     """Two edges of one sharpness meet at the least loss: there their difference is less than the doubles show."""
-    band = SampledGaussianBand(SampledGaussianNodes(1e-3, 0.1, True), Edge(100.0, 9.0), Edge(700.0, 9.0), mirrored)
+    band = SampledGaussianBand(
+        SampledGaussianNodes(1e-3, 0.1, True), SoftCut(100.0, 9.0), SoftCut(700.0, 9.0), mirrored
+    )
     t = np.linspace(-1.0, 6.0, 300)
     window, error = band._window(t, band._losses(t)[2])
     assert (window == 0).any()
@@ -194,7 +199,7 @@ def test_rounding_of_small_scales() -> None:
     for rate, scale, theta in ((0.01, 1e-3, 1e3), (1e-6, 2e-3, 3e3), (0.3, 1e-3, 1e4)):
         kernel = SampledGaussianNodes(rate, scale, True)
         for mirrored in (False, True):
-            band = SampledGaussianBand(kernel, None, Edge(1.0, 12.0), mirrored)
+            band = SampledGaussianBand(kernel, None, SoftCut(1.0, 12.0), mirrored)
             t = np.unique(band.position(np.geomspace(0.05, 3.0, 60)))
             argument, mirror = band._argument(t), band._argument(-t)
             right = MixtureFactor(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flint import acb, arb
 
-from dptally.law.characteristic import Edge
+from dptally.law.characteristic import SoftCut
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
 from dptally.laws.sampled.gaussian.window import SampledGaussianBand
 from dptally.numerics.special import log_ndtr
@@ -27,7 +27,7 @@ def transform(band: SampledGaussianBand, theta: float, u: float) -> acb:
     def lam(t: acb) -> acb:
         return (1 + q / (1 - q) * (t / s - 1 / (2 * s * s)).exp()).log()
 
-    def below(edge: Edge, t: acb) -> acb:
+    def below(edge: SoftCut, t: acb) -> acb:
         value = (ball(edge.rho) * (lam(t) / ball(edge.at) - 1) / arb(2).sqrt()).erfc() / 2
         if band.mirrored and edge.both:
             value *= (ball(edge.rho) * (lam(-t) / ball(edge.at) - 1) / arb(2).sqrt()).erfc() / 2
@@ -51,7 +51,7 @@ def bands(draw: random.Random, mirrored: bool) -> tuple[SampledGaussianBand, flo
     size = 10 ** draw.uniform(-2, 0.5)
     rho = draw.uniform(9, 14)
     both = draw.random() < 0.5
-    low, high = Edge(size, rho), Edge(size * draw.uniform(4, 8), rho + draw.uniform(0, 12), both)
+    low, high = SoftCut(size, rho), SoftCut(size * draw.uniform(4, 8), rho + draw.uniform(0, 12), both)
     shape = draw.choice([(None, low), (low, high), (high, None)])
     return SampledGaussianBand(kernel, *shape, mirrored), draw.uniform(0, 4) / size
 
@@ -89,7 +89,7 @@ def test_bands_add_up_to_the_law(mirrored: bool) -> None:
     for _ in range(60):
         kernel = SampledGaussianNodes(10 ** draw.uniform(-5, -0.1), draw.uniform(0.3, 6.0), True)
         size, rho = 10 ** draw.uniform(-3, 0.7), draw.uniform(9, 15)
-        low, high = Edge(size, rho), Edge(7 * size, rho + 10, both=draw.random() < 0.5)
+        low, high = SoftCut(size, rho), SoftCut(7 * size, rho + 10, both=draw.random() < 0.5)
         for theta in (0.0, -1.0):
             total, error = 0.0, 0.0
             for edges in ((None, low), (low, high), (high, None)):
@@ -128,7 +128,7 @@ def test_mass_below_a_loss_is_bounded_above(mirrored: bool) -> None:
     draw = random.Random(74)
     for _ in range(20):
         kernel = SampledGaussianNodes(10 ** draw.uniform(-2, -1), draw.uniform(0.5, 1.5), True)
-        edge = Edge(draw.uniform(0.2, 1.0), 25.0, both=False)
+        edge = SoftCut(draw.uniform(0.2, 1.0), 25.0, both=False)
         band = SampledGaussianBand(kernel, edge, None, mirrored)
         whole = band.characteristic(-1.0, 0.0, -30.0)
         assert whole is not None
@@ -144,16 +144,16 @@ def test_mass_below_a_loss_is_bounded_above(mirrored: bool) -> None:
 
 def test_tilts_out_of_reach_are_infinite() -> None:
     kernel = SampledGaussianNodes(0.01, 0.01, True)
-    table = SampledGaussianBand(kernel, Edge(5.0, 10.0), None).moment_table(np.array([1e-6, 1e6]))
+    table = SampledGaussianBand(kernel, SoftCut(5.0, 10.0), None).moment_table(np.array([1e-6, 1e6]))
     assert math.isinf(table.moment[1])
-    assert SampledGaussianBand(kernel, Edge(5.0, 10.0), None).characteristic(1e6, 0.0, -30.0) is None
+    assert SampledGaussianBand(kernel, SoftCut(5.0, 10.0), None).characteristic(1e6, 0.0, -30.0) is None
 
 
 @pytest.mark.parametrize("depth", [20.0, 30.0, 34.0, 37.0, 39.0, 45.0])
 def test_tilts_that_reach_deep_into_an_edge(depth: float) -> None:
     """There the share of the edge leaves the doubles: what is lost is charged, or the tilt is not answered."""
     kernel = SampledGaussianNodes(0.01, 4.0, True)
-    edge = Edge(0.5, 25.0)
+    edge = SoftCut(0.5, 25.0)
     band = SampledGaussianBand(kernel, None, edge)
     theta = (depth * edge.rho + 12.0) / edge.at
     t = np.arange(-20.0, 80.0, 1e-3)
@@ -169,7 +169,7 @@ def test_tilts_that_reach_deep_into_an_edge(depth: float) -> None:
 
 
 def test_wide_noise() -> None:
-    band = SampledGaussianBand(SampledGaussianNodes(0.5, 500.0, True), None, Edge(0.71, 10.0))
+    band = SampledGaussianBand(SampledGaussianNodes(0.5, 500.0, True), None, SoftCut(0.71, 10.0))
     built = band.characteristic(3.0, 10.0, -30.0)
     assert built is not None
     assert built.log_moment_error < 1e-12

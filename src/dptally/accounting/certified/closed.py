@@ -55,7 +55,7 @@ def epsilon(law: Profiled, log_target: tuple[float, float]) -> tuple[float, floa
 
 
 def _at_the_supremum(law: Profiled, log_target: tuple[float, float]) -> tuple[float, float] | None:
-    """The largest loss and a point next to it, where the answer lies between them: the rule at the least deltas."""
+    """The largest loss and a point next to it, where the answer lies between them: the rule at the smallest deltas."""
     if not 0 < law.supremum < math.inf:
         return None
     points = law.supremum * np.array([1 - 1e-15, 1.0])

@@ -428,7 +428,7 @@ _SUMS: tuple[Route, ...] = (BinomialSum(), EvenContour(), Enumeration(), Contour
 _CONTOURS: tuple[Route, ...] = (LatticeAtOnce(), SwappedPair(), BigJump(), SmoothedContour())
 _LAST: tuple[Route, ...] = (FewBeside(), DecisiveLattice(), TiltedLattice(), BasicComposition(), Chernoff())
 
-#: one look at each law comes before all sums: at the least deltas the answer is the largest loss of all
+#: one look at each law comes before all sums: at the smallest deltas the answer is the largest loss of all
 _FIRST: tuple[Route, ...] = (StopBelow(), OneStep(), NearSupremum(), *_SUMS)
 
 ROUTES: tuple[Route, ...] = (*_FIRST, *_EARLY_EXITS, *_CONTOURS, *_LAST)

@@ -167,7 +167,7 @@ class JumpTuning:
     )  # an answer below eps by this share, or above by this factor, needs no other
     overshoot: float = 1.02  # half of the drift is a small step, too
     moves: tuple[float, float, float] = (0.2, 3.0, 5e3)  # eps falls and grows by these at most; in units of the least
-    log_rare: float = -24.0  # log of the chance of less than what the other steps are taken to lose at the least
+    log_rare: float = -24.0  # log of the chance of less than what the other steps are taken to lose at least
 
 
 @dataclass(frozen=True, slots=True)

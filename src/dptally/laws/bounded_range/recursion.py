@@ -316,7 +316,7 @@ class Curves:
 
 
 def is_feasible(uses: Uses) -> bool:
-    """Whether the tables cost seconds at the most."""
+    """Whether the tables cost seconds at most."""
     return _grid(uses) is not None
 
 

@@ -108,7 +108,7 @@ class SampledDiscreteGaussianLaw(SampledLaw):
 
 @lru_cache(maxsize=128)
 def _outputs(law: SampledDiscreteGaussianLaw, theta: float, log_tolerance: float) -> tuple[LossNodes, float] | None:
-    """The outputs that matter up to this tilt, and what the others have of the moment at the most; None if too many."""
+    """The outputs that matter up to this tilt, and what the others have of the moment at most; None if too many."""
     inner = law.inner
     assert isinstance(inner, DiscreteGaussianLaw)
     sigma, s = inner.sigma, float(inner.shift)

@@ -1,4 +1,4 @@
-"""Every record joins every batch by its own coin."""
+"""Every record is included independently in every batch."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from dptally.accounting.certified.contour.inversion import Inversion
 from dptally.accounting.certified.contour.saddle import log_size_at
 from dptally.accounting.certified.contour.tables import Losses, merged
 from dptally.accounting.certified.tuning import JumpTuning
-from dptally.law.characteristic import Characteristic, Edge, MomentTable, Transformable
+from dptally.law.characteristic import Characteristic, MomentTable, SoftCut, Transformable
 from dptally.law.law import Floats
 from dptally.numerics.complexes import log1p_complex
 from dptally.numerics.rounding import EPS
@@ -34,7 +34,7 @@ class JumpTerm:
 
     light: Losses
     heavy: list[tuple[Transformable, int] | None]  # None for a law that is not cut
-    edge: Edge
+    edge: SoftCut
     table: MomentTable  # of log(M_j^n - M_{j-1}^n), upper bounds
 
 
@@ -115,7 +115,7 @@ def _log_decay(term: JumpTerm, theta: float, u: Floats) -> Floats:
         jumps += n * math.log1p(math.exp(min(ratio - error, 700.0)))
         share = ratio + error - float(np.logaddexp(0.0, ratio + error))
         total = np.logaddexp(total, math.log(n) + share + jump[0].log_decay(theta, u))
-    if not jumps > 0:  # beyond the doubles
+    if not jumps > 0:  # outside double range
         return np.zeros_like(u)
     return np.asarray(np.minimum(total - math.log(-math.expm1(-jumps)) + 1e-9, 0.0) + common)
 
@@ -135,7 +135,7 @@ class _Pair:
             if light is None or (jump is not None and heavy is None):
                 return None
             if heavy is not None and abs(heavy.log_moment - light.log_moment) > _MOST_RATIO:
-                return None  # the quotient of their transforms would leave the doubles
+                return None  # the quotient of their transforms would leave double range
             rows.append((n, light, heavy))
         return cls(rows)
 

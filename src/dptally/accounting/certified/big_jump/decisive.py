@@ -14,7 +14,7 @@ from dptally.accounting.certified.big_jump.contour import finite
 from dptally.accounting.certified.contour.tables import tabulate_at
 from dptally.accounting.certified.tuning import JumpTuning
 from dptally.law import Composition, Law
-from dptally.law.characteristic import Band, Edge
+from dptally.law.characteristic import SoftCut, WindowedLaw
 from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS, down, up
 
@@ -23,8 +23,8 @@ __all__ = ["Far", "Rest"]
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What the losses of all steps, or of all but one, add up to at the least; under Q less than that has a chance of
-    e^log_rare at the most.
+    """What the losses of all steps, or of all but one, add up to at least; under Q less than that has a chance of
+    e^log_rare at most.
     """
 
     least: float
@@ -74,7 +74,7 @@ class Far:
     term, of losses that do not decide alone after all, is bounded by the edge.
     """
 
-    parts: list[tuple[Band, int, float]]  # a band, its count, and what the other steps lose at the least
+    parts: list[tuple[WindowedLaw, int, float]]  # a band, its count, and what the other steps lose at least
     log_rare: float  # log of a bound of the Q of such a loss beside others that lose less than that
     log_p: tuple[float, float]
     log_q: tuple[float, float]
@@ -100,9 +100,9 @@ class Far:
         return (math.log(low) + top if low > 0 else -math.inf), math.log(high) + top
 
     @classmethod
-    def of(cls, composition: Composition, rest: Rest, edge: Edge | None) -> Far | None:
+    def of(cls, composition: Composition, rest: Rest, edge: SoftCut | None) -> Far | None:
         """P and Q of at least one loss beyond the last edge: 1 - prod (1 - p_i)^n_i."""
-        parts: list[tuple[Band, int, float]] = []
+        parts: list[tuple[WindowedLaw, int, float]] = []
         if edge is None:
             return cls(parts, -math.inf, (-math.inf, -math.inf), (-math.inf, -math.inf))
         together: list[float] = []

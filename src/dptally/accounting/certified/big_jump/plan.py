@@ -31,14 +31,14 @@ from dptally.accounting.certified.contour.saddle import Saddle, log_size_at
 from dptally.accounting.certified.contour.tables import Losses, added, merged, tabulate_at
 from dptally.accounting.certified.tuning import STANDARD, Tuning
 from dptally.law import Composition
-from dptally.law.characteristic import Edge, MomentTable, Transformable
+from dptally.law.characteristic import MomentTable, SoftCut, Transformable
 from dptally.law.law import Floats
 from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS
 
 __all__ = ["JumpSum", "applies", "for_delta", "for_epsilon"]
 
-_ANY = Edge(1.0, 10.0)  # to see whether a law can be cut at all
+_ANY = SoftCut(1.0, 10.0)  # to see whether a law can be cut at all
 _LEAST_ROOM = 1e-3  # of eps
 
 
@@ -225,7 +225,7 @@ class _Plan:
             if table is not None and (not len(table.theta) or self._negligible(table, self.tuning.near * self.epsilon)):
                 yield _Layer(whole, table, None)
                 return
-            low = Edge(next(sizes), self._rho())
+            low = SoftCut(next(sizes), self._rho())
             light = self._below(low)
             tables = [law.moment_table(theta) for law, _ in light]
             if self.close and not all(np.isfinite(rows.moment).any() for rows in tables):
@@ -258,7 +258,7 @@ class _Plan:
         return float(log_chernoff(table, epsilon).min(initial=math.inf)) < self.log_delta - self.tuning.negligible
 
     def likely(self) -> float:
-        """Where Chernoff's bounds of all terms, less what they exceed delta by at the least, take the target."""
+        """Where Chernoff's bounds of all terms, less what they exceed delta by at least, take the target."""
         low, high = 0.0, self.epsilon
         for _ in range(25):
             middle = 0.5 * (low + high)
@@ -266,7 +266,7 @@ class _Plan:
         return high
 
     def log_size(self, epsilon: float) -> float:
-        """About log delta: Chernoff's bounds of all terms, less what they exceed delta by at the least."""
+        """About log delta: Chernoff's bounds of all terms, less what they exceed delta by at least."""
         sizes = [layer.log_size(epsilon) - self.tuning.slack for layer in self.layers()]
         return log_sum(sizes if self.far is None else [*sizes, self.far.log_least(epsilon)])
 
@@ -305,7 +305,7 @@ class _Plan:
         """So sharp that of the bulk, at losses near the least, hardly anything counts as a jump."""
         return math.sqrt(2 * (self.tuning.bulk + math.log(self.composition.steps) - min(0.0, self.log_delta)))
 
-    def _top(self) -> Edge | None:
+    def _top(self) -> SoftCut | None:
         """The edge beyond which a loss decides alone, whatever the others are, or nearly so; None where the others are
         unbounded, or have less than all of their mass, under P or under Q, at finite losses: P and Q of such a loss
         would not be what they are by itself.
@@ -316,11 +316,11 @@ class _Plan:
         rho = max(self.tuning.far_rho, 2 * self.tuning.far_depth, self._rho() + 10.0)
         lost = [-law.infimum for law, _ in self.composition.parts if math.isfinite(law.infimum)]
         own = max(lost, default=0.0) if self.rest.log_rare > -math.inf else 0.0  # of the large loss itself
-        return Edge(
+        return SoftCut(
             (self.tuning.margin * self.epsilon - least + own) / (1 - self.tuning.far_depth / rho), rho, both=False
         )
 
-    def _below(self, edge: Edge) -> Losses:
+    def _below(self, edge: SoftCut) -> Losses:
         return [(law.band(None, edge) or law, n) for law, n in self.composition.parts]
 
     def _whole(self, parts: Losses, table: MomentTable, epsilon: float) -> Inversion | None:
@@ -351,7 +351,7 @@ class _Plan:
         )  # where the tilt suits rare jumps but they do not carry delta
 
     def _term(
-        self, light: Losses, tables: list[MomentTable], low: Edge, high: Edge | None, theta: Floats
+        self, light: Losses, tables: list[MomentTable], low: SoftCut, high: SoftCut | None, theta: Floats
     ) -> JumpTerm | None:
         heavy: list[tuple[Transformable, int] | None] = []
         for law, n in self.composition.parts:

@@ -84,7 +84,7 @@ class EvenInversion:
     def log_delta(self, epsilon: float) -> LogBounds:
         """(lower, upper, slope): certified bounds of log delta(eps), and an estimate of -d log delta / d eps."""
         value, noise, slope, d, x = self._sums(epsilon)
-        if not (math.isfinite(value) and math.isfinite(noise)):  # beyond the doubles
+        if not (math.isfinite(value) and math.isfinite(noise)):  # outside double range
             return NOTHING_KNOWN
         moved = float(Fraction(self.theta) * x)
         base = self.log_moment - moved

@@ -110,7 +110,7 @@ class Inversion:
     def log_delta(self, epsilon: float) -> LogBounds:
         """(lower, upper, slope): certified bounds of log delta(eps), and an estimate of -d log delta / d eps."""
         value, slope = self._sum(epsilon)
-        if not math.isfinite(value):  # beyond the doubles: nothing is known
+        if not math.isfinite(value):  # outside double range: nothing is known
             return LogBounds(-math.inf, 0.0, math.nan)
         error = self.tail + self.noise + self.phase_noise * (abs(epsilon) + abs(self.centre))
         upper = value + error

@@ -73,7 +73,7 @@ class Smoothed:
     def log_delta(self, epsilon: float) -> LogBounds:
         """(lower, upper, slope): certified bounds of log delta(eps), and an estimate of -d log delta / d eps."""
         value, slope, density = self._sums(epsilon).tolist()
-        if not (math.isfinite(value) and math.isfinite(density)):  # beyond the doubles: nothing is known
+        if not (math.isfinite(value) and math.isfinite(density)):  # outside double range: nothing is known
             return LogBounds(-math.inf, 0.0, math.nan)
         size = abs(epsilon) + abs(self.centre)
         error, density_error = (a + b * size for a, b in zip(self.noise, self.phase, strict=True))

@@ -18,7 +18,7 @@ import numpy as np
 from dptally.accounting.certified.lattice.convolve import Factor, Term, Weights, convolve, log_payoff_peak
 from dptally.accounting.certified.lattice.grid import Layout, layouts, step_for
 from dptally.accounting.certified.lattice.measure import (
-    Spread,
+    LatticeMeasure,
     Table,
     combined,
     lower_spread,
@@ -34,7 +34,7 @@ from dptally.numerics.rounding import EPS, up
 __all__ = ["epsilon", "log_delta"]
 
 _DEEPEST = -745.0  # log-profiles below this are not resolved: doubles end here
-Parts = Sequence[tuple[Spread, int]]
+Parts = Sequence[tuple[LatticeMeasure, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +293,7 @@ def _bracket(
         smallest = step
     points = _grouped([(_points(row, step), row.count) for row in rows if row.discrete])
     uppers = list(points)
-    lowers: list[tuple[Spread, int]] | None = list(points)
+    lowers: list[tuple[LatticeMeasure, int]] | None = list(points)
     for row in rows:
         if row.discrete:
             continue
@@ -304,7 +304,7 @@ def _bracket(
         table = Table.of(row.law, offset, step, cells)
         uppers.append((upper_spread(table), row.count))
         if row.periodic and row.positions[-1] > row.last - 0.5 * step:  # listed as far as it matters
-            below: Spread | None = point_spread(row.positions, row.masses, offset, step, row.law.atom_error)
+            below: LatticeMeasure | None = point_spread(row.positions, row.masses, offset, step, row.law.atom_error)
         else:
             below = lower_spread(table.from_node(before), trimmed=row.trimmed) or lower_spread(table, trimmed=True)
         lowers = None if below is None or lowers is None else [*lowers, (below, row.count)]
@@ -326,17 +326,17 @@ def _bracket(
     return Bracket(upper, lower, step, smallest, plan.tilts, plan.estimate)
 
 
-def _points(row: Layout, step: float) -> Spread:
+def _points(row: Layout, step: float) -> LatticeMeasure:
     spread = point_spread(row.positions, row.masses, row.origin(step)[0], step, row.atom_error)
     return replace(spread, log_beyond=row.log_missed)
 
 
-def _is_sound(spread: Spread) -> bool:
+def _is_sound(spread: LatticeMeasure) -> bool:
     """Finite throughout: overflow or a NaN of the law ends in the trivial answer."""
     return bool(np.isfinite(spread.masses).all()) and math.isfinite(spread.log_factor)
 
 
-def _grouped(parts: list[tuple[Spread, int]]) -> list[tuple[Spread, int]]:
+def _grouped(parts: list[tuple[LatticeMeasure, int]]) -> list[tuple[LatticeMeasure, int]]:
     """Many different measures of a few points each, convolved directly in groups: fewer transforms are
     needed."""
     short = [
@@ -388,12 +388,12 @@ def _side(
     return LatticeBound(tuple(terms), offset, shift, log_factor, upper, constant, tuple(rest), blur)
 
 
-def _cut(spread: Spread, cut: float | None) -> int:
+def _cut(spread: LatticeMeasure, cut: float | None) -> int:
     n = len(spread.masses)
     return n if cut is None else min(n, max(0, math.ceil((cut - spread.offset) / spread.step)))
 
 
-def _factor(spread: Spread, count: int, layer: Layer) -> Factor:
+def _factor(spread: LatticeMeasure, count: int, layer: Layer) -> Factor:
     """The losses below the upper cut: all of them light where there is no lower one."""
     end = _cut(spread, layer.high)
     return Factor(spread, count, end if layer.low is None else min(end, _cut(spread, layer.low)), end)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dptally.accounting.certified.lattice.measure import Spread, profile_at_nodes, profile_error
+from dptally.accounting.certified.lattice.measure import LatticeMeasure, profile_at_nodes, profile_error
 from dptally.numerics.rounding import EPS, Floats
 
 __all__ = ["Factor", "Term", "Weights", "convolve", "log_payoff_peak"]
@@ -28,13 +28,13 @@ Complexes = NDArray[np.complex128]
 class Factor:
     """``count`` copies of one lattice measure: light masses (index < cut) and heavy ones (cut <= index < end)."""
 
-    spread: Spread
+    spread: LatticeMeasure
     count: int
     cut: int
     end: int
 
     @classmethod
-    def whole(cls, spread: Spread, count: int) -> Factor:
+    def whole(cls, spread: LatticeMeasure, count: int) -> Factor:
         return cls(spread, count, len(spread.masses), len(spread.masses))
 
     def pieces(self) -> tuple[Piece, Piece]:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dptally.accounting.certified.bounds import LogBounds
 from dptally.accounting.certified.tuning import STANDARD, DecidingTuning
 from dptally.law import Composition, Law
-from dptally.law.spread import Spread
+from dptally.law.spread import LatticeLaw
 from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS
 
@@ -93,7 +93,7 @@ class FewSteps:
 
     sums: tuple[_Sum, ...]
     steps: int
-    spread: Spread
+    spread: LatticeLaw
     log_left_out: float
     least: float
     most: float
@@ -102,7 +102,7 @@ class FewSteps:
     def _far(self, epsilon: float) -> tuple[float, float]:
         """P(far) - e^eps Q(far) with at least one far step, and its error: a normal tail at t is good to t^2 + 4 ulps.
 
-        Where Q(far) leaves the doubles only 0 <= share <= P(far) is known.
+        Where Q(far) leaves double range only 0 <= share <= P(far) is known.
         """
         far, far_q = (-math.expm1(self.steps * math.log1p(-m)) for m in (self.spread.far, self.spread.far_q))
         if far > 0 and far_q < 1e-280:
@@ -119,7 +119,7 @@ class FewSteps:
     def log_delta(self, epsilon: float) -> LogBounds:
         """(lower, upper, slope estimate) of log delta."""
         origin = min((part.origin for part in self.sums), default=epsilon)
-        if not self.least <= epsilon <= min(self.most, origin + 690.0):  # beyond, e^{eps - origin} leaves the doubles
+        if not self.least <= epsilon <= min(self.most, origin + 690.0):  # beyond, e^{eps - origin} leaves double range
             return LogBounds(-math.inf, 0.0, 1.0 / max(abs(epsilon), 1e-300))
         n, h = self.steps, self.spread.step
         shift = n * self.spread.loss_error
@@ -239,7 +239,7 @@ def _near(
 
 
 def _sums(
-    spread: Spread,
+    spread: LatticeLaw,
     n: int,
     epsilon: float,
     least: float,
@@ -325,7 +325,9 @@ def _tilted(mass: Floats, low: float, step: float, theta: float) -> tuple[Floats
     return tilted / total, top + math.log(total)
 
 
-def _power(spread: Spread, cut: int, n: int, k: int, theta: float, log_ways: float, least: float, longest: int) -> _Sum:
+def _power(
+    spread: LatticeLaw, cut: int, n: int, k: int, theta: float, log_ways: float, least: float, longest: int
+) -> _Sum:
     """The n-fold sum with k heavy steps by FFT, with its error in the 2-norm and the mass that wraps around."""
     points = len(spread.mass)
     light, light_k = _tilted(spread.mass[:cut], spread.low, spread.step, theta)
@@ -387,7 +389,7 @@ def _integer_power(z: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
     return out
 
 
-def _wrapped(spread: Spread, cut: int, n: int, k: int, theta: float, log_moment: float, length: int) -> float:
+def _wrapped(spread: LatticeLaw, cut: int, n: int, k: int, theta: float, log_moment: float, length: int) -> float:
     """Tilted mass at or beyond ``length`` points: Chernoff at a few larger tilts."""
     tilts = theta * np.array([1.05, 1.2, 1.5, 2.0, 3.0])
     moment = (n - k) * _moments(spread.mass[:cut], spread.low, spread.step, tilts)

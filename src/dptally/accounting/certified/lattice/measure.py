@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 __all__ = [
     "ATOM_ERROR",
-    "Spread",
+    "LatticeMeasure",
     "Table",
     "combined",
     "listed_atoms",
@@ -44,7 +44,7 @@ SUBCELLS = 2  # profile values per cell that the lower measure looks at
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class LatticeMeasure:
     """Masses ``masses[j] * exp(-tilt * step * j)`` at ``offset + step * j``, times exp(log_factor).
 
     ``log_beyond``: log of the mass moved to +inf (upper measures). ``shift``: how far a true position may lie
@@ -117,7 +117,7 @@ def profile_at_nodes(masses: Floats, step: float, tilt: float) -> Floats:
     """exp(tilt x_i) C(exp(x_i)) of the measure ``masses * exp(-tilt x)`` at its own nodes x_i = step * i.
 
     C_i - C_{i+1} = (e^step - 1) D_i with D_i = sum over j > i of p_j exp(x_i - x_j): two suffix sums, nothing
-    cancels. The factors e^step - 1 and exp(x_i - x_{i+1}) are multiplied first: one alone may leave the doubles.
+    cancels. The factors e^step - 1 and exp(x_i - x_{i+1}) are multiplied first: one alone may leave double range.
     """
     n = len(masses)
     later = np.zeros(n)
@@ -132,7 +132,7 @@ def profile_error(n: int, step: float, tilt: float) -> float:
 
 def point_spread(
     positions: Floats, masses: Floats, offset: float, step: float, atom_error: float = ATOM_ERROR
-) -> Spread:
+) -> LatticeMeasure:
     """Point masses, each on its node (to within ``shift``) or divided between two nodes so that E[exp(-L)]
     stays.
 
@@ -158,7 +158,7 @@ def point_spread(
     blur = math.pi / 8 * step * step if between.any() else 0.0
     met = 2 * int(np.bincount(index).max())  # masses added on one node
     error = atom_error + EPS * (16 + met + 4 * float(np.max(np.abs(np.log(masses[masses > 0])), initial=0.0)))
-    return Spread(offset, step, out, shift=shift, mass_error=error, blur=blur)
+    return LatticeMeasure(offset, step, out, shift=shift, mass_error=error, blur=blur)
 
 
 def _affordable(nodes: int) -> int:
@@ -168,7 +168,7 @@ def _affordable(nodes: int) -> int:
     return nodes
 
 
-def combined(parts: Sequence[tuple[Spread, int]]) -> Spread:
+def combined(parts: Sequence[tuple[LatticeMeasure, int]]) -> LatticeMeasure:
     """Measures of a few nodes each, convolved one by one: positive arithmetic, two roundings per mass and
     step."""
     total, error, smallest = np.ones(1), 0.0, 0.0
@@ -187,7 +187,7 @@ def combined(parts: Sequence[tuple[Spread, int]]) -> Spread:
         blur += spread.blur * count
     # masses that underflowed: fewer than 1e10 of them, each below 5e-324
     lost = -math.inf if smallest > -650 else -715.0
-    return Spread(offset, parts[0][0].step, total, shift=shift, mass_error=error, blur=blur, log_beyond=lost)
+    return LatticeMeasure(offset, parts[0][0].step, total, shift=shift, mass_error=error, blur=blur, log_beyond=lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ def listed_atoms(law: Law) -> tuple[tuple[float, float], ...]:
         return ()
 
 
-def upper_spread(table: Table) -> Spread:
+def upper_spread(table: Table) -> LatticeMeasure:
     """A lattice measure with a profile certainly above the law's: chords of the profile (section 2)."""
     step, cells, log_top = table.step, table.cells, _log_mass(table.law)
     upper = table.upper[: cells * SUBCELLS + 1 : SUBCELLS]
@@ -275,10 +275,10 @@ def upper_spread(table: Table) -> Spread:
     need = wanted > -math.inf
     lack = float(np.max(wanted[need] - have[need]))
     error = profile_error(cells + 1, step, tilt) + EPS * (8 + float(np.max(np.abs(wanted[need]))) + 2 * tilt * x[-1])
-    return Spread(table.offset, step, masses, tilt, max(lack, -1.0) + error, beyond, shift=table.shift)
+    return LatticeMeasure(table.offset, step, masses, tilt, max(lack, -1.0) + error, beyond, shift=table.shift)
 
 
-def lower_spread(table: Table, *, trimmed: bool = False) -> Spread | None:
+def lower_spread(table: Table, *, trimmed: bool = False) -> LatticeMeasure | None:
     """A lattice measure with a profile certainly below the law's, also second order in the step (section 4).
 
     Chords lowered by the depth c to which the profile can sag below them, then made convex by taking the
@@ -326,7 +326,7 @@ def lower_spread(table: Table, *, trimmed: bool = False) -> Spread | None:
         return None
     sizes = np.abs(view.base[view.base > -math.inf])
     error = profile_error(cells + 1, step, tilt) + EPS * (32 + float(sizes.max()) + 2 * tilt * x[-1])
-    return Spread(table.offset, step, masses, tilt, -max(excess, -1.0) - error, shift=table.shift)
+    return LatticeMeasure(table.offset, step, masses, tilt, -max(excess, -1.0) - error, shift=table.shift)
 
 
 def _total_mass_line(table: Table) -> tuple[float, float]:

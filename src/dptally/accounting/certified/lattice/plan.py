@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dptally.accounting.certified.lattice.measure import Spread
+from dptally.accounting.certified.lattice.measure import LatticeMeasure
 from dptally.accounting.certified.tuning import STANDARD, LatticeTuning
 from dptally.numerics.rounding import Floats
 
@@ -64,7 +64,7 @@ class _Bins:
     log_mass: Floats
 
     @classmethod
-    def of(cls, spread: Spread, count: int, tuning: LatticeTuning) -> _Bins:
+    def of(cls, spread: LatticeMeasure, count: int, tuning: LatticeTuning) -> _Bins:
         n = len(spread.masses)
         width = -(-n // tuning.bins)
         padded = np.zeros(-(-n // width) * width)
@@ -107,7 +107,7 @@ class Outline:
     single: Floats
 
     @classmethod
-    def of(cls, spreads: Sequence[tuple[Spread, int]], tuning: LatticeTuning = STANDARD.lattice) -> Outline:
+    def of(cls, spreads: Sequence[tuple[LatticeMeasure, int]], tuning: LatticeTuning = STANDARD.lattice) -> Outline:
         offset = math.fsum(spread.offset * count for spread, count in spreads)
         bins = tuple(_Bins.of(spread, count, tuning) for spread, count in spreads)
         coarse = tilts_of(tuning)[::2]

@@ -29,7 +29,7 @@ Powers = tuple[tuple[Floats, int], ...]  #: masses at 0, 1, .. of each measure, 
 _REACH = 13.0  # standard deviations of the window on either side
 _HEAVIEST = 100.0  # nats: the log of a tilted measure's size, about its mean
 _PULLS = (0.0, 2.0, 4.0, 6.5, 9.0)  # standard deviations: the tilts
-_VANISHING = 1e-290  # what may leave the doubles
+_VANISHING = 1e-290  # what may leave double range
 _FURTHER = np.geomspace(0.02, 40.0, 28)  # standard deviations: tilts of Chernoff's bounds
 
 
@@ -70,7 +70,7 @@ def earned(powers: Powers, payoff: Callable[[Floats], Floats], most: float) -> E
     for c in _tilts(powers, mean, spread):
         transforms, log_size = [], 0.0
         for (m, n), centre in zip(powers, centres, strict=True):
-            half = np.exp(0.5 * c * (np.arange(len(m)) - centre))  # the whole may leave the doubles
+            half = np.exp(0.5 * c * (np.arange(len(m)) - centre))  # the whole may leave double range
             tilted = m * half * half
             size = float(tilted.sum())
             log_size += n * math.log(size)

@@ -223,7 +223,7 @@ class _Jumps:
         ulps = 16 * EPS
         least = t * p_least * (1 - ulps) - b * q_most * (1 + ulps)
         most = t * p_most * (1 + ulps) - b * q_least * (1 - ulps)
-        tiny = 1e-300  # what leaves the doubles
+        tiny = 1e-300  # what leaves double range
         with np.errstate(divide="ignore"):
             lower = down(np.log(np.maximum(least - tiny, 0.0)), 4)
             upper = up(np.log(np.maximum(most, 0.0) + tiny), 4)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dptally.law.characteristic import Edge
+from dptally.law.characteristic import SoftCut
 from dptally.numerics.arrays import Floats
 from dptally.numerics.special import log_ndtr
 
@@ -124,8 +124,8 @@ class MixtureFactor(UnitFactor):
 
     sign: int
     rate: float
-    low: Edge | None
-    high: Edge | None
+    low: SoftCut | None
+    high: SoftCut | None
     lam: Floats
     ratio: Floats  # share
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from dptally.law.spread import Spread, right_share
+from dptally.law.spread import LatticeLaw, right_share
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
 from dptally.numerics.arrays import Floats
 from dptally.numerics.rounding import EPS
@@ -26,7 +26,7 @@ _MASS_ERROR = 4e-12
 _LOSS_SHARE = 1e-4  # of a step: what cancellation in a long cell can misplace
 
 
-def spread(kernel: SampledGaussianNodes, low: float, step: float, number: int) -> Spread | None:
+def spread(kernel: SampledGaussianNodes, low: float, step: float, number: int) -> LatticeLaw | None:
     """The law on the points low, low + step, ..., ``number`` of them; losses below low are left out, those above are
     far.
     """
@@ -44,7 +44,9 @@ def spread(kernel: SampledGaussianNodes, low: float, step: float, number: int) -
     deepest = min(float(np.abs(t[np.isfinite(t)]).max(initial=0.0)), 39.0)
     mass_error = _MASS_ERROR + 500 * EPS * (8 + deepest**2)
     # e^x - (1 - q) cancels near the least loss: the positions are off by an ulp of 1/(1 - q) there
-    return Spread(low, step, masses, far, far_q, mass_error, _LOSS_SHARE * step + 1e-14 + 8 * EPS / (1 - kernel.rate))
+    return LatticeLaw(
+        low, step, masses, far, far_q, mass_error, _LOSS_SHARE * step + 1e-14 + 8 * EPS / (1 - kernel.rate)
+    )
 
 
 def _position(kernel: SampledGaussianNodes, log_a: Floats) -> Floats:

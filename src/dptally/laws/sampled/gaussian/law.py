@@ -14,9 +14,9 @@ from dptally.interval import Interval
 from dptally.law import Law
 from dptally.law.adjacency import Direction
 from dptally.law.ball import BallLoss
-from dptally.law.characteristic import Characteristic, CompiledLaw, Edge, MomentTable
+from dptally.law.characteristic import Characteristic, CompiledLaw, MomentTable, SoftCut
 from dptally.law.law import Numbers
-from dptally.law.spread import Spread
+from dptally.law.spread import LatticeLaw
 from dptally.laws.quadrature.losses import (
     LossNodes,
     add_divergence,
@@ -143,13 +143,13 @@ class SampledGaussianLaw(Law):
     def compiled(self) -> CompiledLaw:
         return CompiledLaw(self.rate, self.sigma, self.side is Direction.REMOVE)
 
-    def band(self, low: Edge | None, high: Edge | None) -> SampledGaussianBand | None:
+    def band(self, low: SoftCut | None, high: SoftCut | None) -> SampledGaussianBand | None:
         return SampledGaussianBand(self._kernel(), low, high) if self.side is Direction.REMOVE else None
 
     def reverse(self) -> SampledGaussianLaw:
         return replace(self, side=Direction.ADD if self.side is Direction.REMOVE else Direction.REMOVE)
 
-    def spread(self, low: float, step: float, number: int) -> Spread | None:
+    def spread(self, low: float, step: float, number: int) -> LatticeLaw | None:
         return spread(self._kernel(), low, step, number)
 
     def _kernel(self) -> SampledGaussianNodes:

@@ -23,7 +23,7 @@ import numpy as np
 from dptally.checks import Floats
 from dptally.law import Law
 from dptally.law.adjacency import Direction
-from dptally.law.characteristic import Characteristic, Edge, MomentTable
+from dptally.law.characteristic import Characteristic, MomentTable, SoftCut
 from dptally.law.law import Numbers
 from dptally.laws.quadrature.losses import LossNodes, divergence, moment_and_error, moment_by_nodes
 from dptally.laws.quadrature.trapezoid import REACH, significant_points, strip_step
@@ -72,7 +72,7 @@ class SampledReplaceGaussianLaw(Law):
     def log_decay(self, theta: float, start: Floats) -> Floats:
         return SampledReplaceNodes(self.rate, self.sigma).log_decay(theta, start)
 
-    def band(self, low: Edge | None, high: Edge | None) -> SampledGaussianBand:
+    def band(self, low: SoftCut | None, high: SoftCut | None) -> SampledGaussianBand:
         return SampledGaussianBand(SampledGaussianNodes(self.rate, self.sigma, True), low, high, mirrored=True)
 
     def reverse(self) -> SampledReplaceGaussianLaw:

@@ -9,7 +9,7 @@ close to one below x and to zero above. A band is the law times w_high - w_low: 
 x / rho grow from edge to edge so does w for every lam >= 0, and no band is negative anywhere; and as the edges are
 smooth the characteristic function of a band falls as fast as that of a Gaussian of width x / rho. Off the real line
 |Phi(a + ib)| <= e^{b^2/2} Phi(a). Under REPLACE the loss is lam(t) - lam(-t), and an edge is w(lam(t)) w(lam(-t)):
-large losses of either sign are beyond it (or w(lam(t)) alone, ``Edge.both`` false: only large positive ones).
+large losses of either sign are beyond it (or w(lam(t)) alone, ``SoftCut.both`` false: only large positive ones).
 Derivations: docs/certificates.md, "Soft edges".
 """
 
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dptally.law.characteristic import Edge, MomentTable, NodeCharacteristic
+from dptally.law.characteristic import MomentTable, NodeCharacteristic, SoftCut
 from dptally.laws.sampled.gaussian.factors import Bound, MixtureFactor, UnitFactor, WindowBounds
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes, weighted_expm1
 from dptally.numerics.arrays import Floats
@@ -99,14 +99,14 @@ class SampledGaussianBand:
     """
 
     kernel: SampledGaussianNodes
-    low: Edge | None
-    high: Edge | None
+    low: SoftCut | None
+    high: SoftCut | None
     mirrored: bool = False
 
-    def _edges(self) -> list[Edge]:
+    def _edges(self) -> list[SoftCut]:
         return [edge for edge in (self.low, self.high) if edge is not None]
 
-    def _left_edges(self) -> tuple[Edge | None, Edge | None]:
+    def _left_edges(self) -> tuple[SoftCut | None, SoftCut | None]:
         """(low, high) of large negative losses."""
         low, high = (edge if edge is not None and edge.both else None for edge in (self.low, self.high))
         return (low, high) if self.mirrored else (None, None)
@@ -157,7 +157,7 @@ class SampledGaussianBand:
         tiny = window < _TINY
         return np.where(tiny, 0.0, window), np.where(tiny, error + 2 * _TINY, error)
 
-    def _shares(self, t: Floats, loss_error: Floats, low: Edge | None, high: Edge | None) -> _Shares:
+    def _shares(self, t: Floats, loss_error: Floats, low: SoftCut | None, high: SoftCut | None) -> _Shares:
         """The edges on lam(t), differences formed from the smaller tails."""
         nothing, all_of_it = (np.zeros_like(t), np.zeros_like(t)), (np.ones_like(t), np.zeros_like(t))
         if low is None and high is None:
@@ -201,7 +201,7 @@ class SampledGaussianBand:
         mirror = MixtureFactor(t, s, -1, q, low, high, np.logaddexp(0.0, down), np.asarray(expit(down)))
         return _Cells(t, side, mirror)
 
-    def _extent(self, power: float, depth: float, low: Edge | None, high: Edge | None) -> tuple[float, Floats]:
+    def _extent(self, power: float, depth: float, low: SoftCut | None, high: SoftCut | None) -> tuple[float, Floats]:
         """How far out the law matters, with A to this power, and ends of cells about the edges."""
         plain = math.sqrt(2 * depth) + 1.0
         extent = power / self.kernel.scale + plain
@@ -498,7 +498,7 @@ def _at(nodes: _Nodes, step: float, theta: float, log_missed: float) -> NodeChar
 
 
 @lru_cache(maxsize=64)
-def _mass_above(kernel: SampledGaussianNodes, edge: Edge, mirrored: bool) -> tuple[float, float]:
+def _mass_above(kernel: SampledGaussianNodes, edge: SoftCut, mirrored: bool) -> tuple[float, float]:
     """(mass above the edge, bound of its relative error)."""
     above = SampledGaussianBand(kernel, edge, None, mirrored).characteristic(0.0, 0.0, -36.0)
     return (0.0, math.inf) if above is None else (math.exp(above.log_moment), 1.01 * above.log_moment_error)
