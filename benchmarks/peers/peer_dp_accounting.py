@@ -83,7 +83,7 @@ def _pld(work: dict[str, Any], grid: float) -> float:
         for part in work["parts"]:
             total = total.compose(_loss(part, grid).self_compose(part["count"]))
         if work["ask"] == "epsilons":
-            return float(np.mean(total.get_epsilon_for_delta(np.array(work["deltas"]))))
+            return float(np.mean([total.get_epsilon_for_delta(delta) for delta in work["deltas"]]))
         return float(total.get_epsilon_for_delta(work["delta"]))
     return _accountant(PLDAccountant(_relation(work), value_discretization_interval=grid), work)
 
