@@ -6,6 +6,7 @@ integration of sampled Gaussian noise. None of them uses the library.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from itertools import pairwise, product
@@ -286,3 +287,36 @@ def test_a_quantile_asks_few_values_of_the_profile(monkeypatch: pytest.MonkeyPat
         asked.clear()
         plan.loss().quantile(p)
         assert len(asked) <= 24
+
+
+@pytest.mark.parametrize("steps", [2, 3, 5])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_moments_that_are_bounded_from_above_say_so(steps: int, direction: str) -> None:
+    """Randomised response in balls and bins, every outcome listed: the mean is not claimed to be its upper bound."""
+    p = 0.8
+    loss = dp.Sampled(dp.RandomizedResponse(p), dp.BallsInBins(steps), epochs=1).loss(direction)
+    mean = square = 0.0
+    for told in itertools.product((p / (1 - p), (1 - p) / p), repeat=steps):  # dP/dQ of one step that has the record
+        without = math.prod(1 - p if ratio > 1 else p for ratio in told)
+        ratio = math.fsum(told) / steps
+        mass, value = (ratio * without, math.log(ratio)) if direction == "remove" else (without, -math.log(ratio))
+        mean, square = mean + mass * value, square + mass * value * value
+    assert loss.mean.lower <= mean <= loss.mean.upper <= 2 * mean
+    assert loss.variance.lower <= square - mean**2 <= loss.variance.upper <= 8 * square
+
+
+@pytest.mark.parametrize("sampler", [dp.RandomAllocation(8, 1), dp.BallsInBins(10)])
+def test_laplace_steps_in_bins_have_moments_of_either_sign(sampler: dp.BallsInBins | dp.RandomAllocation) -> None:
+    plan = dp.Sampled(dp.Laplace(2.0), sampler, epochs=1)
+    assert 0 <= plan.loss().variance.lower <= plan.loss().variance.upper < 1
+    (law, _), *_ = plan.directions()[0].parts
+    below = np.asarray(law.log_moment(np.array([-3.0, -0.5, 0.0, 2.0])))
+    assert below[1] == below[2] == 0
+    assert below[0] > 0
+    assert below[3] > 0
+
+
+def test_losses_whose_other_side_underflows_have_moments() -> None:
+    plan = dp.Profile(points=((0.0, 1.0), (1098612.288668114, 0.0)))
+    for order in (1.5, 2.0, 10.0):
+        assert plan.renyi(order) == pytest.approx(1098612.288668114, rel=1e-12)

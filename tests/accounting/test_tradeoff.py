@@ -140,8 +140,8 @@ def test_the_lines_alone_reach_the_gaussian_curve():
     for mu in (0.05, 1.0, 6.0):
         for x in (1e-300, 1e-10, 1e-3, 0.2, 0.5, 0.9, 1 - 1e-9):
             composition = gaussian(mu)[0]
-            above = tradeoff._Side(tradeoff._Known(composition), True, x, tradeoff._one_minus(x))
-            below = tradeoff._Side(tradeoff._Known(composition), False, x, tradeoff._one_minus(x))
+            above = tradeoff._OneSided(tradeoff._Known(composition), True, x, tradeoff._one_minus(x))
+            below = tradeoff._OneSided(tradeoff._Known(composition), False, x, tradeoff._one_minus(x))
             above.search()
             below.search()
             tpr, fnr = tradeoff.gaussian_range(mu, x)

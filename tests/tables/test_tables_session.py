@@ -116,6 +116,13 @@ def test_the_same_plan_under_a_key_is_not_another_querys_answer(study: dp.Sessio
         study.where("age > 50").persons(sigma=9).release(key="k")
 
 
+def test_a_key_of_one_table_is_not_the_answer_of_another(study: dp.Session, ledger: Ledger) -> None:
+    study.persons(sigma=9).release(key="k")
+    other = dp.Table(visits(), person="patient_id", max_groups=2, name="staff")
+    with pytest.raises(dp.KeyReused, match="labels"):
+        dp.Session(other, ledger=ledger, dataset="ehr", by="alice").persons(sigma=9).release(key="k")
+
+
 def test_result_pages(study: dp.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     result = asked(study).histogram("age", bins=[0, 50, 100], sigma=5).release()

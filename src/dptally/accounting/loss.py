@@ -19,7 +19,8 @@ The variance is a sum over the steps. With A(t) = E[2 cosh(t L) - 2] = e^K(t) + 
     E[L^2] <= (3/2 A(t) - 3/20 A(2t) + 1/90 A(3t)) / t^2,
 
 since in each the later terms have one sign: 3/2 - 3/20 4^k + 9^k/90 > 0 for k >= 4 and 8/5 - 4^k/5 + 8/315 9^k -
-16^k/560 < 0 for k >= 5.
+16^k/560 < 0 for k >= 5. Laws that only bound their moments from above (``Law.moments_from_above``) have an upper bound
+of the variance, and of the mean the least Renyi divergence above and 2 H(0)^2 below  [Pinsker's inequality].
 """
 
 from __future__ import annotations
@@ -86,6 +87,10 @@ class Loss:
         if self.infinite.upper > 0:
             return Interval(math.inf, math.inf, "the loss may be infinite")
         total = self._mean()
+        if any(law.moments_from_above for law, _ in self.composition.parts):
+            least = self._full(0.0)[0]  # the total variation
+            method = "Pinsker's inequality, and the least Renyi divergence"
+            return Interval(max(0.0, down(2.0 * least * least, 4)), _above(total), method)
         return Interval(max(0.0, _below(total)), _above(total), "sum of the steps' means")
 
     @property
@@ -293,6 +298,20 @@ class Loss:
 
 def _variance(law: Law) -> Interval:
     """Bounds of the variance of one step's loss, from its moments at several t."""
+    return _variance_below(law) if law.moments_from_above else _variance_between(law)
+
+
+def _variance_below(law: Law) -> Interval:
+    """Var L <= E[L^2] <= E[2 cosh(t L) - 2] / t^2 <= (e^K(t) - 1) / t^2 for 0 < t <= 1, where K(-t) <= 0: K is convex,
+    K(0) = 0 and K(-1) <= 0. An upper bound of K will do.
+    """
+    tilts = np.linspace(0.05, 1.0, 20)
+    with np.errstate(over="ignore"):
+        upper = up(np.expm1(np.asarray(law.log_moment(tilts), dtype=np.float64)) / tilts**2, 16)
+    return Interval(0.0, max(0.0, float(np.nanmin(upper))))
+
+
+def _variance_between(law: Law) -> Interval:
     with np.errstate(over="ignore", invalid="ignore"):
         grid = np.concatenate([k * _TILTS for k in (1.0, 2.0, 3.0, 4.0)])
         forward, backward = (np.asarray(law.log_moment(t), dtype=np.float64) for t in (grid, -grid))

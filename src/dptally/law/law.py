@@ -44,6 +44,8 @@ class Law(ABC):
     determined: ClassVar[bool] = True
     #: True where ``characteristic`` answers, so that contour inversion applies
     has_characteristic: ClassVar[bool] = False
+    #: True where K and the mean are proved upper bounds of those of the pair, not the same to rounding
+    moments_from_above: ClassVar[bool] = False
     #: True where K bounds the divergences of both directions, as those of a declared guarantee do
     both_ways: ClassVar[bool] = False
     #: True where the sum of independent losses of this family is again of the family (see ``collapse``)

@@ -211,9 +211,13 @@ class Query(Asking):
         return compile_query(Asked(frame, query.aggregates, query.rule, query.budget, session.kind == "pure"))
 
     def fingerprint(self) -> str:
-        """What the query asks, as a hash: a key that was used for one query does not answer another."""
+        """What the query asks of which table, as a hash: a key that was used for one query does not answer another, nor
+        the same one of a table with another name or other columns.
+        """
         table = self.session.table
         parts = (
+            table.origin.name,
+            [column.name for column in table.origin.schema.columns],
             table.unit,
             table.max_groups,
             table.max_rows,

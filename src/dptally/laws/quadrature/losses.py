@@ -156,8 +156,12 @@ class LossNodes:
         return total
 
     def _scaled(self, t: Numbers, u: Numbers, peak: Floats, mean: float) -> Numbers:
-        """The same sum divided by e^peak, where it would overflow."""
+        """The same sum divided by e^peak, where it would overflow; as it stands where a mass that was rounded up to the
+        least double makes the mean infinite.
+        """
         lead = np.exp(u + self.log_mass - peak[:, None]).sum(axis=1)
+        if math.isinf(mean):
+            return np.asarray(peak + np.log(lead))
         rest = np.exp(self.log_mass - peak[:, None])
         bulk = np.exp(-peak) * (1.0 - self.infinity_mass + t * mean)
         return np.asarray(peak + np.log(lead - (rest * (1 + u)).sum(axis=1) + bulk))
@@ -271,10 +275,11 @@ def add_divergence(log_mass: Floats, x: Floats, log_ratio: Floats) -> Floats:
 
 
 def divergence(log_mass: Floats, loss: Floats) -> Floats:
-    """mass (L - 1 + e^-L), also where e^-L alone would overflow."""
+    """mass (L - 1 + e^-L), also where e^-L alone would overflow; inf where the product does."""
     steep = loss < -500.0
     moderate = np.exp(log_mass) * expm1_minus(np.where(steep, 0.0, -loss))
-    return np.where(steep, np.exp(np.where(steep, log_mass - loss, 0.0)), moderate)
+    with np.errstate(over="ignore"):
+        return np.where(steep, np.exp(np.where(steep, log_mass - loss, 0.0)), moderate)
 
 
 def minus_log1p(x: Floats, log1p_x: Floats) -> Floats:

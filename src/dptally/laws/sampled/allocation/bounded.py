@@ -148,6 +148,7 @@ class BoundedAllocationLaw(ProfileLaw):
     opposite: Law
     steps: int
     side: Direction
+    moments_from_above: ClassVar[bool] = True
     theorem: ClassVar[str] = ALLOCATION_THEOREM
     profile_by: ClassVar[str] = "lattice of ratios"
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dptally.checks import Floats
+from dptally.errors import Unanswerable
 from dptally.law.adjacency import Direction
 from dptally.law.law import Numbers
 from dptally.laws.sampled.allocation.bounded import BoundedAllocationLaw, profile_values
@@ -260,10 +261,18 @@ class BoundedEpochsLaw(IndependentEpochs[BoundedAllocationLaw]):
         return math.fsum(count * law.infimum for law, count in self.parts) * (1 + 4 * EPS)
 
     def log_moment(self, t: Numbers) -> Numbers:
-        """An upper bound of K at real t > 0; an estimate elsewhere."""
-        if np.iscomplexobj(t) or (np.asarray(t) <= 0).any():
-            return super(BoundedEpochsLaw, self).log_moment(t)
-        return self.log_moment_and_error(np.asarray(t, dtype=np.float64))[0]
+        """An upper bound of K at real t: for t < -1 that of the other direction at -1 - t, and 0 between, since K is
+        convex with K(0) = K(-1) = 0.
+        """
+        if np.iscomplexobj(t):
+            raise Unanswerable("the moments of this law are bounded at real orders only")
+        at = np.asarray(t, dtype=np.float64)
+        bound = np.zeros(at.shape)
+        for law, orders in ((self, at), (self.reverse(), -1.0 - at)):
+            known = orders > 0
+            if known.any():
+                bound[known] = law.log_moment_and_error(orders[known])[0]
+        return bound
 
     def log_moment_and_error(self, t: Floats) -> tuple[Floats, Floats]:
         """R^{1+t} is convex and increasing, R^{-t} convex and decreasing: K of the measures from above bounds K, so

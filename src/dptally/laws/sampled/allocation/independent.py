@@ -28,6 +28,7 @@ class IndependentEpochs(ProfileLaw, Generic[Epoch]):
 
     parts: tuple[tuple[Epoch, int], ...]
     collapses: ClassVar[bool] = True
+    moments_from_above: ClassVar[bool] = True
     theorem: ClassVar[str] = ALLOCATION_THEOREM
 
     @classmethod

@@ -41,6 +41,7 @@ class AllocationLaw(ProfileLaw):
     side: Direction
     sharp: bool = True  # False: large ratios are bounded, not computed
     rough: bool = False  # and whatever takes long contours
+    moments_from_above: ClassVar[bool] = True
     theorem: ClassVar[str] = ALLOCATION_THEOREM
     profile_by: ClassVar[str] = "contours of the ratio"
 

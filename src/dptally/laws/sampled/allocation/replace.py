@@ -46,6 +46,7 @@ class AllocationReplaceLaw(ProfileLaw):
 
     remove: AllocationEpochsLaw
     collapses: ClassVar[bool] = True
+    moments_from_above: ClassVar[bool] = True
     theorem: ClassVar[str] = ALLOCATION_REPLACE_THEOREM
     profile_by: ClassVar[str] = "contours of the ratio"
 
