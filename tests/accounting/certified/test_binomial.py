@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dptally as dp
 from dptally.accounting.certified.lattice import binomial
 from dptally.law import Composition
 from dptally.laws.atoms import AtomicLaw
@@ -108,3 +109,12 @@ def test_what_is_not_two_valued_is_declined() -> None:
 def test_beyond_the_largest_loss_nothing_is_left() -> None:
     assert binomial.log_delta(responses(0.1, 5), 0.6) == (-math.inf, -math.inf)
     assert binomial.epsilon(responses(0.1, 5), math.log(0.9)) == (0.0, 0.0)
+
+
+def test_masses_next_to_the_least_double_are_left_to_other_routes() -> None:
+    """An outcome of probability 3e-310: its quotients overflow, and its digits are few."""
+    plan = 5 * dp.DiscreteLaplace(0.0014033386081958898, 1)
+    assert all(binomial.two_valued(composition) is None for composition in plan.directions())
+    box = plan.epsilon_interval(1e-5)
+    most = 5 / 0.0014033386081958898
+    assert box.lower <= most + math.log1p(-1e-5) <= box.upper <= most

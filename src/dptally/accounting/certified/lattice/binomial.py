@@ -29,6 +29,7 @@ from dptally.numerics.special import gammaln
 
 __all__ = ["epsilon", "log_delta", "two_valued"]
 
+_LEAST_MASS = 1e-290  # below it masses lose digits, and quotients by them overflow
 _ATOM = 8 * EPS  # relative error of a stated probability or loss that is allowed to every law
 
 
@@ -175,7 +176,7 @@ def two_valued(composition: Composition, tuning: BinomialTuning = STANDARD.binom
         return None
     law, count = composition.parts[0]
     atoms = listed_atoms(law)
-    if len(atoms) != 2 or not atoms[0][0] < atoms[1][0] or min(atoms[0][1], atoms[1][1]) <= 0:
+    if len(atoms) != 2 or not atoms[0][0] < atoms[1][0] or min(atoms[0][1], atoms[1][1]) < _LEAST_MASS:
         return None
     doubt = abs(math.fsum((1.0, -law.infinity_mass, -atoms[0][1], -atoms[1][1])))
     if doubt > 4 * EPS:
