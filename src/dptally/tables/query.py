@@ -211,8 +211,8 @@ class Query(Asking):
         return compile_query(Asked(frame, query.aggregates, query.rule, query.budget, session.kind == "pure"))
 
     def fingerprint(self) -> str:
-        """What the query asks, as a hash: a key that was used for one query does not answer another, nor the same one of
-        a table with other columns. The table's name and engine do not count: what one engine lost another may answer.
+        """What the query asks, as a hash: a key that was used for one query does not answer another, nor the same one
+        of a table with other columns. Name and engine do not count: what one engine lost another may answer.
         """
         table = self.session.table
         parts = (
