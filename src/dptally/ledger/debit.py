@@ -176,7 +176,19 @@ def _charge(journal: Journal, fresh: Sequence[PendingRequest]) -> dict[str, Fres
     journal.save(before, till.books)
     hashes = journal.append(rows)
     return {
-        one.key: Fresh(dataset, number, stamped, one.request, one.plan_json, one.call, *price, expires, digest)
+        one.key: Fresh(
+            dataset,
+            number,
+            stamped,
+            one.request,
+            one.plan_json,
+            one.call,
+            price.number,
+            price.symbol,
+            price.amount,
+            expires,
+            digest,
+        )
         for number, (one, (price, expires), digest) in enumerate(zip(fresh, made, hashes, strict=True), length + 1)
     }
 
@@ -234,7 +246,7 @@ class Till:
         if request.partition or cost.failure or len(cost.meters) > 1:
             self.close()
             return self.books.charge(request.by, cost, request.partition, request.part)
-        return self.running.add(request.by, cost.meters[0])
+        return self.running.add(request.by, cost.meters[0])  # pyright: ignore[reportGeneralTypeIssues]
 
     def close(self) -> None:
         """Write all sums into the books."""

@@ -57,4 +57,5 @@ def exponential_sums(x: Floats, weights: Floats, number: int) -> Complexes:
         index = (nearest[some].astype(np.int64)[:, None] + offsets) % length
         grid += np.bincount(index.ravel(), spread.ravel(), minlength=length)
     k = np.arange(float(number)) / length
-    return np.asarray(np.conj(np.fft.rfft(grid)[:number]) * (math.sqrt(math.pi / _C) * np.exp(_C * k * k)))
+    turned = np.conj(np.fft.rfft(grid)[:number]) * (math.sqrt(math.pi / _C) * np.exp(_C * k * k))
+    return np.asarray(turned, dtype=np.complex128)

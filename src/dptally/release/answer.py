@@ -80,6 +80,6 @@ def _exact(value: Any, missing: Fraction) -> Fraction:
         return _exact(value[()], missing)
     if issubclass(kind, (bool, np.bool_)) or not issubclass(kind, (int, float, Fraction, np.integer, np.floating)):
         raise InvalidType("value", "one real number", kind.__name__)
-    if issubclass(kind, np.longdouble):
+    if issubclass(kind, np.longdouble):  # pyright: ignore[reportArgumentType]
         value = column.guarded(float, math.nan)(value)
     return finite(value, missing)

@@ -93,7 +93,7 @@ def _of_doubles(array: NDArray[Any], categories: Sequence[Hashable]) -> Counts |
 
 def _whole(category: Hashable) -> int | None:
     """The category as an integer, where it is one that every double next to it can be told from."""
-    if isinstance(category, (float, np.float32, np.float16)):
+    if isinstance(category, (float, np.float32, np.float16)):  # pyright: ignore[reportArgumentType]
         if not float(category).is_integer():
             return None
     elif not isinstance(category, (int, np.integer)):

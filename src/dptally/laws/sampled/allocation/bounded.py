@@ -150,7 +150,7 @@ class BoundedAllocationLaw(ProfileLaw):
     side: Direction
     moments_from_above: ClassVar[bool] = True
     theorem: ClassVar[str] = ALLOCATION_THEOREM
-    profile_by: ClassVar[str] = "lattice of ratios"
+    profile_by: ClassVar[str] = "lattice of ratios"  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def reverse(self) -> BoundedAllocationLaw:
         return replace(self, side=Direction.ADD if self.side is Direction.REMOVE else Direction.REMOVE)

@@ -250,7 +250,7 @@ def _profiles(parts: tuple[tuple[BoundedAllocationLaw, int], ...]) -> tuple[Latt
 class BoundedEpochsLaw(IndependentEpochs[BoundedAllocationLaw]):
     """Independent epochs of random allocation with steps of bounded loss, of one direction, as one law."""
 
-    profile_by: ClassVar[str] = "lattice of ratios"
+    profile_by: ClassVar[str] = "lattice of ratios"  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @property
     def supremum(self) -> float:

@@ -327,7 +327,7 @@ class _EpochCharacteristic(Characteristic):
 class AllocationEpochsLaw(IndependentEpochs[AllocationLaw]):
     """Independent epochs of random allocation with Gaussian steps, of one direction, as one law."""
 
-    profile_by: ClassVar[str] = "contours of the ratio"
+    profile_by: ClassVar[str] = "contours of the ratio"  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @property
     def supremum(self) -> float:

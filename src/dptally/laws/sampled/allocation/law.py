@@ -43,7 +43,7 @@ class AllocationLaw(ProfileLaw):
     rough: bool = False  # and whatever takes long contours
     moments_from_above: ClassVar[bool] = True
     theorem: ClassVar[str] = ALLOCATION_THEOREM
-    profile_by: ClassVar[str] = "contours of the ratio"
+    profile_by: ClassVar[str] = "contours of the ratio"  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def reverse(self) -> AllocationLaw:
         return replace(self, side=Direction.ADD if self.side is Direction.REMOVE else Direction.REMOVE)

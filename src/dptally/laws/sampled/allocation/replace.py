@@ -48,7 +48,7 @@ class AllocationReplaceLaw(ProfileLaw):
     collapses: ClassVar[bool] = True
     moments_from_above: ClassVar[bool] = True
     theorem: ClassVar[str] = ALLOCATION_REPLACE_THEOREM
-    profile_by: ClassVar[str] = "contours of the ratio"
+    profile_by: ClassVar[str] = "contours of the ratio"  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @classmethod
     def collapse(cls, parts: tuple[tuple[Law, int], ...]) -> AllocationReplaceLaw:
