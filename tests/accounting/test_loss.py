@@ -320,3 +320,10 @@ def test_losses_whose_other_side_underflows_have_moments() -> None:
     plan = dp.Profile(points=((0.0, 1.0), (1098612.288668114, 0.0)))
     for order in (1.5, 2.0, 10.0):
         assert plan.renyi(order) == pytest.approx(1098612.288668114, rel=1e-12)
+
+
+def test_contests_of_vast_losses_are_turned_in_sixty_digits() -> None:
+    """e^14407389 is beyond the exponents of the decimals that a program starts with."""
+    plan = dp.NoisyMax(scale=3.311725609310743e-07, sensitivity=9.542664323627577, noise="laplace", monotone=True)
+    assert plan.tradeoff(0.1) == 0.0
+    assert plan.epsilon(1e-5) == pytest.approx(9.542664323627577 / 3.311725609310743e-07, rel=1e-6)

@@ -34,7 +34,8 @@ class Outcome(NamedTuple):
 
     def mirrored(self) -> Outcome:
         stated = None if self.stated is None else -self.stated
-        return Outcome(self.q, self.p, -self.excess * self.q / self.p, stated)
+        with sixty_digits():  # whoever asks: the digits of the thread's own context would be too few
+            return Outcome(self.q, self.p, -self.excess * self.q / self.p, stated)
 
 
 _HALF = Decimal("0.5")
