@@ -476,7 +476,7 @@ def test_nothing_leaks_from_an_empty_plan():
 def test_tradeoff_answers_in_the_shape_of_the_question():
     table = Gaussian(2.0).tradeoff(np.array([[0.1, 0.2], [0.3, 0.4]]))
     assert table.shape == (2, 2)
-    assert table[1, 0] == pytest.approx(Gaussian(2.0).tradeoff(0.3), rel=1e-12)
+    assert table[1, 0] == Gaussian(2.0).tradeoff(0.3)
     assert Gaussian(2.0).tradeoff(np.array([])).shape == (0,)
 
 

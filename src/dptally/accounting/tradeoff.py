@@ -46,6 +46,8 @@ MANY_LINES = 12  # of other rates, from which on a search starts from them
 FLAT = 1e-9  # a curve needs no slopes beyond the one that leaves this delta: they matter below fpr 1e-9 only
 SHARPEST = 700.0  # slopes beyond e^700 leave the range of doubles
 
+_FEW_RATES = 8
+
 
 def false_negative_rate(plan: Asked, fpr: float) -> float:
     """The smallest false-negative rate of any attacker with this false-positive rate, rounded down (the
@@ -59,9 +61,14 @@ def false_negative_rate(plan: Asked, fpr: float) -> float:
 
 
 def false_negative_rates(plan: Asked, fpr: Floats) -> Floats:
-    """:func:`false_negative_rate` at many false-positive rates: a line that was found for one serves its neighbours."""
+    """:func:`false_negative_rate` at many false-positive rates: a line that was found for one serves its neighbours.
+
+    A few are asked each by itself: little would be saved, and lines of others cost the last bits.
+    """
     directions = checked(plan)
     rates = [checks.probability("fpr", rate) for rate in np.asarray(fpr, dtype=np.float64).ravel().tolist()]
+    if len(rates) <= _FEW_RATES:
+        return np.array([false_negative_rate(plan, rate) for rate in rates]).reshape(np.shape(fpr))
     known = {composition: _Known(composition) for composition in directions}
     found = {rate: _detection_range(directions, rate, _one_minus(rate), known)[1] for rate in sorted(set(rates))}
     return np.array([found[rate] for rate in rates]).reshape(np.shape(fpr))
