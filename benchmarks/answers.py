@@ -6,7 +6,9 @@
     python benchmarks/answers.py compare before.json after.json --widened   # intervals meet, at most 1.001x as wide
 
 Question i depends on (seed, i) alone, so two commits are asked the same. Last bits differ between processors (numpy
-chooses its loops): record both on one machine. A refusal is an answer, too: its kind is recorded.
+chooses its loops): record both on one machine. A refusal is an answer, too: its kind is recorded. A question that takes
+more than ``--limit`` seconds of processor time is given up; it is counted and not compared. A recording that was stopped
+goes on where it stood.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import json
 import math
 import multiprocessing
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -28,6 +31,8 @@ from dptally.accounting import alpha, approximate, concentrated, gaussian, optim
 
 Draw = random.Random
 WIDER = 1.001
+GIVEN_UP = "given up"
+AGREED = {"identical", "within the bounds", "not compared"}
 
 
 def log_uniform(draw: Draw, low: float, high: float) -> float:
@@ -121,30 +126,52 @@ def questions(draw: Draw) -> dict[str, Callable[[dp.Mechanism], Any]]:
     }
 
 
-def asked(job: tuple[int, int]) -> tuple[str, list[str] | str]:
+class TooLong(BaseException):
+    """The limit of a question has passed; no ``Exception``, so that nothing on the way takes it for its own."""
+
+
+def _give_up(*_: object) -> None:
+    raise TooLong
+
+
+def asked(job: tuple[int, int, float]) -> tuple[str, list[str] | str]:
     """(the question, its answer): the two ends of an interval or a number, exactly; or the kind of the refusal."""
-    seed, number = job
+    seed, number, limit = job
     draw = random.Random(f"{seed}:{number}")
     plan = plan_of(draw)
     known = questions(draw)
     # half of them are asked of the engine, the rest of the frameworks
     name = draw.choice(list(known)[:2]) if draw.random() < 0.5 else draw.choice(list(known)[2:])
+    signal.signal(signal.SIGVTALRM, _give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit)
     try:
         answer = known[name](plan)
     except dp.DptallyError as refusal:
         return f"{plan!r}.{name}", type(refusal).__name__
+    except TooLong:
+        return f"{plan!r}.{name}", GIVEN_UP
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
     ends = [answer.lower, answer.upper] if isinstance(answer, dp.Interval) else [float(answer)]
     return f"{plan!r}.{name}", [float(end).hex() for end in ends]
 
 
-def record(path: Path, number: int, seed: int, jobs: int) -> None:
-    started, answers = time.perf_counter(), {}
+def record(path: Path, number: int, seed: int, jobs: int, limit: float) -> None:
+    started = time.perf_counter()
+    document: dict[str, Any] = {"seed": seed, "number": number, "version": dp.__version__, "answers": {}}
+    if path.exists():
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if (document["seed"], document["number"]) != (seed, number):
+            raise SystemExit(f"{path} is a recording of other questions")
+    answers = document["answers"]
+    left = [i for i in range(number) if str(i) not in answers]
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        for i, answer in enumerate(pool.imap(asked, [(seed, i) for i in range(number)])):
+        for i, answer in zip(left, pool.imap(asked, [(seed, i, limit) for i in left]), strict=True):
             answers[str(i)] = answer
+            if i % 100 == 99:
+                path.write_text(json.dumps(document, indent=0), encoding="utf-8")
             if sys.stderr.isatty():
                 print(f"\r{i + 1} of {number}, {time.perf_counter() - started:.0f} s", end="", file=sys.stderr)
-    document = {"seed": seed, "number": number, "version": dp.__version__, "answers": answers}
     path.write_text(json.dumps(document, indent=0), encoding="utf-8")
     kinds = Counter(value if isinstance(value, str) else "answered" for _, value in answers.values())
     print(f"{number} questions in {time.perf_counter() - started:.0f} s: {dict(kinds)}")
@@ -177,11 +204,14 @@ def compare(before: Path, after: Path, widened: bool) -> int:
     for i, (question, answer) in old["answers"].items():
         other, again = new["answers"][i]
         why = "another question" if other != question else differs(answer, again, widened)
+        if other == question and GIVEN_UP in (answer, again):
+            found["not compared"] += 1
+            continue
         found[why or ("identical" if answer == again else "within the bounds")] += 1
         if why:
             print(f"{i}: {why}\n    {question}\n    {answer}\n    {again}")
     print(f"{old['number']} questions: {dict(found)}")
-    return 0 if set(found) <= {"identical", "within the bounds"} else 1
+    return 0 if set(found) <= AGREED else 1
 
 
 def main() -> int:
@@ -192,13 +222,14 @@ def main() -> int:
     recorder.add_argument("--number", type=int, default=3000)
     recorder.add_argument("--seed", type=int, default=20261116)
     recorder.add_argument("--jobs", type=int, default=2)
+    recorder.add_argument("--limit", type=float, default=60.0, help="seconds of processor time for one question")
     comparer = commands.add_parser("compare")
     comparer.add_argument("before", type=Path)
     comparer.add_argument("after", type=Path)
     comparer.add_argument("--widened", action="store_true")
     given = parser.parse_args()
     if given.command == "record":
-        record(given.path, given.number, given.seed, given.jobs)
+        record(given.path, given.number, given.seed, given.jobs, given.limit)
         return 0
     return compare(given.before, given.after, given.widened)
 
