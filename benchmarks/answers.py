@@ -7,7 +7,7 @@
 
 Question i depends on (seed, i) alone, so two commits are asked the same. Last bits differ between processors (numpy
 chooses its loops): record both on one machine. A refusal is an answer, too: its kind is recorded. A question that takes
-more than ``--limit`` seconds of processor time is given up; it is counted and not compared. A recording that was stopped
+more than ``--limit`` seconds of processor time is given up: counted, not compared. A recording that was stopped
 goes on where it stood.
 """
 
