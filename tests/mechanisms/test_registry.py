@@ -141,6 +141,19 @@ def test_an_installed_package_is_found_by_its_entry_point(outside: ModuleType, m
     assert outside.Staircase in [entry.target for entry in registry.declarations()]
 
 
+@pytest.mark.parametrize("value", ["no_such_package:Noise", "staircase_noise:NoSuchClass"])
+def test_an_entry_point_that_leads_nowhere_is_refused_by_name(
+    outside: ModuleType, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    point = importlib.metadata.EntryPoint("broken", value, registry.ENTRY_POINTS)
+    monkeypatch.setattr(registry, "_entry_points", lambda: (point,))
+    with pytest.raises(dp.InvalidArgument, match=f"the entry point \\({value}\\) can load"):
+        dp.from_json('{"schema": 1, "mechanism": {"name": "broken"}}')
+    with pytest.raises(dp.DptallyError, match="can load"):
+        parse("broken(1)")
+    assert parse("gaussian(1)") == dp.Gaussian(1)
+
+
 # -- theorems -------------------------------------------------------------------------------------------------------
 
 

@@ -298,8 +298,18 @@ def _register_entry_point(name: str) -> bool:
     """Load and register the installed mechanism of that name, if there is one."""
     point = next((point for point in _entry_points() if point.name == name), None)
     if point is not None and name not in _FOREIGN:
-        register(point.load(), json=name, plan=name)
+        register(_loaded(point), json=name, plan=name)
     return point is not None
+
+
+def _loaded(point: EntryPoint) -> Any:
+    """What an entry point names; one that leads nowhere is refused with the package to blame."""
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        blamed = f" of {point.dist.name}" if point.dist is not None else ""
+        requirement = f"a mechanism that the entry point{blamed} ({point.value}) can load"
+        raise InvalidArgument("name", requirement, point.name, str(error)) from error
 
 
 # -- checks ----------------------------------------------------------------------------------------------------
