@@ -32,7 +32,8 @@ class CoinLaw(Law):
 
     def log_moment(self, t: Numbers) -> Numbers:
         t = np.asarray(t)
-        return np.log(self.likely * np.exp(t * self.reach) + (1.0 - self.likely) * np.exp(-t * self.reach))
+        likely, reach = self.likely, self.reach
+        return np.log1p(likely * np.expm1(t * reach) + (1.0 - likely) * np.expm1(-t * reach))
 
     @property
     def mean(self) -> float:

@@ -96,6 +96,10 @@ WRONG: dict[str, tuple[Law, str]] = {
     "infinite": (wrong(CoinLaw, infinity_mass=property(lambda self: 0.1))(1.0), r"log\(1 - infinity_mass\)"),
     "probability": (wrong(CoinLaw, infinity_mass=property(lambda self: 1.5))(1.0), "not a probability"),
     "reverse": (wrong(CoinLaw, reverse=lambda self: CoinLaw(1.1))(1.0), r"is not log_moment\(-1 - t\)"),
+    "digits": (
+        wrong(CoinLaw, log_moment=lambda self, t: np.log(np.exp(CoinLaw.log_moment(self, t)) + 1.0 - 1.0))(1.0),
+        "loses its digits near 0",
+    ),
     "rho": (wrong(GaussianLaw, closed_rho=lambda self: 0.4)(1.0), "closed_rho"),
     "mu": (wrong(GaussianLaw, gaussian_mu=lambda self: 0.9)(1.0), "gaussian_mu"),
     "table": (wrong(GaussianLaw, moment_table=lambda self, t: GaussianLaw(2.0).moment_table(t))(1.0), "moment_table"),

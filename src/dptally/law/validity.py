@@ -32,6 +32,7 @@ _NEGLIGIBLE = 1e-9  # what the identities cannot see
 _RULE = np.polynomial.legendre.leggauss(8)
 _LARGE = 50.0  # a moment beyond it is made of losses too rare for the other numbers to show
 _MANY = 300  # atoms; with more of them the integrals are not split at each
+_NEAR_ZERO = 2.0**-23 * (1.0 + 1e-4 * np.arange(16.0))  # tilts from which variances are read
 
 
 def check_law(law: Law) -> None:
@@ -126,6 +127,19 @@ def _of_moments(law: Law) -> Iterator[str]:
     if law.infinity_mass < 1.0 and not (inside <= 1e-9).all():
         yield f"log_moment is positive between -1 and 0 ({inside.max():.3g}): the second distribution has mass above 1"
     yield from _of_mean(law)
+    yield from _of_digits(law)
+
+
+def _of_digits(law: Law) -> Iterator[str]:
+    """K is convex and K(0) = 0 without mass at infinity, so K(t) / t rises: a fall beyond the stated error is noise."""
+    if law.infinity_mass > 0 or law.moments_from_above:
+        return
+    moment, error = (np.asarray(part, dtype=np.float64) / _NEAR_ZERO for part in law.log_moment_and_error(_NEAR_ZERO))
+    if (np.diff(moment) < -(error[1:] + error[:-1]) - 1e-300).any():
+        yield (
+            f"log_moment loses its digits near 0 (K(t) / t falls at t = {_NEAR_ZERO[0]:.2g} by more than its error): "
+            "write it with expm1 and log1p, or state the error in log_moment_and_error"
+        )
 
 
 def _of_mean(law: Law) -> Iterator[str]:
