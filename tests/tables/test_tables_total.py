@@ -11,11 +11,13 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from play import PlayLedger
 
 import dptally as dp
 from dptally.tables import compiled as compiling
+from dptally.tables.engine import Engine
 
 
 def session(source: Any, **bounds: Any) -> dp.Session:
@@ -53,6 +55,71 @@ def test_times_of_every_resolution(unit: str, other: str) -> None:
     assert persons(table.where("a < b or a >= b or a is null or b is null")) == 4
     assert persons(table.where("a < '1970-01-01 00:00:00' or a = '1970-01-01'")) in (1, 2)
     assert persons(table.where("a > '9998-01-01' and a < '0002-01-01'")) == 0
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+@pytest.mark.parametrize("zone", ["UTC", None])
+def test_times_that_are_scaled_as_they_are_read(unit: str, zone: str | None, tmp_path: Path) -> None:
+    """Seconds and milliseconds overflow in the scan, before any expression sees them: such columns are refused."""
+    import pandas as pd
+    import polars as pl
+
+    times = pa.array([0, 2**60, -(2**60)], pa.int64()).cast(pa.timestamp(unit, zone))
+    table = pa.table({"p": pa.array([1, 2, 3], pa.int64()), "t": times})
+    path = tmp_path / "times.parquet"
+    frames: list[tuple[Any, bool]] = [(table, zone is None or unit == "us")]
+    for kind in (None, pd.ArrowDtype):
+        frames.append((table.to_pandas(types_mapper=kind), zone is None or unit == "us"))
+    if unit != "s":  # polars and Parquet know no seconds
+        frames += [(pl.from_arrow(table), zone is None or unit == "us"), (path, unit == "us")]
+        pq.write_table(table, path, version="2.6")
+    for source, total in frames:
+        study = session(source)
+        if total:
+            assert persons(study.where("t < '2026-01-01' or t >= '2026-01-01' or t is null")) == 3
+            continue
+        with pytest.raises(dp.errors.RefusedExpression, match="microseconds"):
+            study.where("t < '2026-01-01'")
+        assert persons(study.where("p > 0")) == 3  # the other columns are read all the same
+
+
+def test_types_are_not_guessed_from_names_of_folders(tmp_path: Path) -> None:
+    for year in ("2025", "2026"):
+        (tmp_path / f"year={year}").mkdir()
+        pq.write_table(pa.table({"p": [1, 2]}), tmp_path / f"year={year}" / "visits.parquet")
+    study = session(str(tmp_path / "*" / "*.parquet"))
+    (tmp_path / "year=unknown").mkdir()
+    pq.write_table(pa.table({"p": [3]}), tmp_path / "year=unknown" / "visits.parquet")
+    rows = study.group_by("year", keys=["2025", "2026"]).persons(sigma=1).release().rows()
+    assert [row["persons"] for row in rows] == [2, 2]
+
+
+def test_two_broken_names_are_no_failure() -> None:
+    """Spark's driver writes U+FFFD for bytes that are not UTF-8, so two private groups may come under one name."""
+    study = session(pa.table({"p": [1], "ward": ["A"]}))
+
+    class Driver(Engine):
+        dialect, name = study.table.source.dialect, "driver"
+
+        def rows(self, sql: str) -> Any:
+            return [("A", 9, 9), ("\ufffd", 8, 8), ("\ufffd", 8, 8)]
+
+    object.__setattr__(study.table.source, "engine", Driver())
+    asked = study.group_by("ward", keys=dp.private(3, sigma=0.5)).persons(sigma=0.5)
+    assert [row["ward"] for row in asked.release().rows()] == ["A"]
+
+
+def test_a_connection_that_cannot_hold_every_text(postgres: Any) -> None:
+    postgres.execute("CREATE TABLE coins (p BIGINT, coin TEXT); INSERT INTO coins VALUES (1, '\u20ac'), (2, '\u20ac')")
+    postgres.commit()
+    postgres.execute("SET client_encoding = 'LATIN1'")
+    postgres.commit()
+    with pytest.raises(dp.errors.InvalidArgument, match="client_encoding"):
+        session((postgres, "coins"))
+    postgres.execute("SET client_encoding = 'UTF8'")
+    postgres.commit()
+    asked = session((postgres, "coins")).group_by("coin", keys=dp.private(2, sigma=0.25)).persons(sigma=0.25)
+    assert [row["coin"] for row in asked.release().rows()] == ["\u20ac"]
 
 
 def test_tiny_numbers_on_a_coarse_grid() -> None:

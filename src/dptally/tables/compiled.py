@@ -130,6 +130,8 @@ class Compiled:
         lead, width = len(frame.key_names), len(self._counted())
         for row in rows:
             key = self._key(engine, row[:lead])
+            if frame.keys is None and not all(map(_can_be_written, key)):
+                continue
             if len(row) != lead + width or key in found:
                 raise EngineFailed(f"{engine.name} answered something that the core query cannot give")
             values = row[lead:] if lead else [0 if value is None else value for value in row]  # sums over no rows
@@ -152,7 +154,7 @@ class Compiled:
         rule = self.asked.rule
         if rule is None:
             return list(self.frame.keys or ((),)), {}
-        candidates = sorted(key for key in exact if all(map(_can_be_written, key)))
+        candidates = sorted(exact)
         if rule.threshold is None:
             assert rule.epsilon is not None
             assert rule.delta is not None
@@ -204,8 +206,11 @@ def _noised(measure: Noisy, exact: Sequence[int]) -> list[int]:
 
 
 def _can_be_written(value: object) -> bool:
-    """A rule about the value alone: groups whose name is too long or not printable are not published."""
-    return not isinstance(value, str) or (len(value) <= _LONGEST_KEY and value.isprintable())
+    """A rule about the value alone: groups whose name is too long or not printable are not published.
+
+    Nor those with U+FFFD, which Spark's driver writes for bytes that are not UTF-8: two groups may come under one name.
+    """
+    return not isinstance(value, str) or (len(value) <= _LONGEST_KEY and value.isprintable() and "\ufffd" not in value)
 
 
 def _plain_json(value: object) -> object:

@@ -148,6 +148,12 @@ class _Checker:
     def of_column(self, found: Column, node: Any) -> Typed:
         if found.kind is Kind.OTHER:
             self.refuse(node, f"column {found.name!r} is of a type that no operation of the list takes")
+        if found.kind is Kind.COARSE:
+            self.refuse(
+                node,
+                f"column {found.name!r} counts seconds or milliseconds, and a query would fail where one is too large; "
+                "keep it in microseconds",
+            )
         kind = Kind.REAL if found.kind is Kind.WIDE else found.kind
         if kind is Kind.REAL:
             return Typed(self.dialect.column(found), kind, float("inf"), 0.0, column=found)

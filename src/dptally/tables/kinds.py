@@ -22,6 +22,7 @@ class Kind(Enum):
     DATE = "date"
     TIMESTAMP = "time without zone"
     INSTANT = "time with zone"
+    COARSE = "time in seconds or milliseconds"  # of which the engine fails to read the largest
     OTHER = "another type"
 
     @property

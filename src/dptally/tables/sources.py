@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -173,9 +173,11 @@ def _duck_column(name: str, type_: str) -> Column:
     return Column(name, kind, plain)
 
 
-def _described(engine: Engine, relation: str) -> Schema:
+def _described(engine: Engine, relation: str, coarse: Container[str] = ()) -> Schema:
+    """The columns; ``coarse`` times are scaled as they are read, which fails on those beyond microseconds."""
     rows = run(engine, f"DESCRIBE SELECT * FROM {relation}")
-    return Schema.of(_duck_column(str(row[0]), str(row[1])) for row in rows)
+    columns = (_duck_column(str(row[0]), str(row[1])) for row in rows)
+    return Schema.of(replace(column, kind=Kind.COARSE) if column.name in coarse else column for column in columns)
 
 
 def _files(path: str, name: str | None) -> Source:
@@ -188,15 +190,18 @@ def _files(path: str, name: str | None) -> Source:
         raise InvalidArgument("source", "a path or pattern of Parquet or CSV files that exist", path)
     stem = re.sub(r"\W+", "_", Path(path).stem.replace("*", "")).strip("_") or Path(path).resolve().parent.name
     endings = {Path(file).suffix.lower() for file in found}
+    coarse: frozenset[str] = frozenset()
     if endings <= {".parquet", ".pq"}:
-        relation = f"read_parquet({quoted})"
+        # what the folders' names say stays text: types guessed from them would change with a file more or less
+        relation = f"read_parquet({quoted}, hive_types_autocast = false)"
         _check_alike(engine, quoted)
+        coarse = _milliseconds(engine, quoted)
     elif endings in ({".csv"}, {".tsv"}):
         relation = _csv(found, quoted, "\t" if endings == {".tsv"} else ",")
     else:
         raise InvalidArgument("source", "Parquet (.parquet) files alone, or CSV (.csv, .tsv) files alone", path)
     label = f"{len(found)} file{'s' * (len(found) > 1)}: {path}"
-    return Source(engine, relation, _described(engine, relation), label, name or stem, path)
+    return Source(engine, relation, _described(engine, relation, coarse), label, name or stem, path)
 
 
 def _quoted(text: str) -> str:
@@ -214,6 +219,16 @@ def _check_alike(engine: Engine, quoted: str) -> None:
         if differs:
             name = min(differs)[0]
             raise InvalidArgument("source", f"files with the same columns and types ({name!r} differs)", file)
+
+
+def _milliseconds(engine: Engine, quoted: str) -> frozenset[str]:
+    """The columns of times in milliseconds."""
+    rows = run(
+        engine,
+        f"SELECT DISTINCT name FROM parquet_schema({quoted}) WHERE converted_type = 'TIMESTAMP_MILLIS' "
+        "OR (logical_type LIKE 'Timestamp%' AND logical_type LIKE '%MILLIS=Milli%')",
+    )
+    return frozenset(str(name) for (name,) in rows)
 
 
 def _csv(files: Sequence[str], quoted: str, separator: str) -> str:
@@ -254,7 +269,21 @@ def _frame(frame: object, name: str | None) -> Source:
     engine = _duck()
     relation = engine.register(frame)
     label = f"{type(frame).__module__.split('.')[0]} {type(frame).__name__}"
-    return Source(engine, relation, _described(engine, relation), label, name or "data", frame)
+    schema = _described(engine, relation, _coarse_instants(frame))
+    return Source(engine, relation, schema, label, name or "data", frame)
+
+
+def _coarse_instants(frame: Any) -> frozenset[str]:
+    """The columns of times with a zone in seconds or milliseconds (those without have types of their own)."""
+    if hasattr(frame, "collect_schema"):  # polars
+        types = [(name, kind) for name, kind in frame.collect_schema().items() if getattr(kind, "time_zone", None)]
+        return frozenset(name for name, kind in types if kind.time_unit == "ms")
+    if hasattr(frame, "dtypes"):  # pandas
+        types = [(name, getattr(kind, "pyarrow_dtype", kind)) for name, kind in frame.dtypes.items()]
+    else:
+        types = [(field.name, field.type) for field in frame.schema]
+    zoned = ((str(name), kind) for name, kind in types if getattr(kind, "tz", None) is not None)
+    return frozenset(name for name, kind in zoned if kind.unit in ("s", "ms"))
 
 
 def _duck_object(given: Any, name: str | None) -> Source:
@@ -381,6 +410,7 @@ def _connection(connection: Any, table: str, name: str | None) -> Source:
         return _spark(connection.table(_relation(SPARK, table)), shown)
     if module in ("psycopg", "psycopg2", "pg8000"):
         postgres = ConnectionEngine(connection, POSTGRES, "PostgreSQL")
+        _check_encoding(postgres)
         relation = _relation(POSTGRES, table)
         columns = _quietly(lambda: postgres.described(relation))
         if columns is None:
@@ -388,6 +418,14 @@ def _connection(connection: Any, table: str, name: str | None) -> Source:
         schema = Schema.of(_postgres_column(column, code) for column, code in columns)
         return Source(postgres, relation, schema, f"PostgreSQL table {table}", shown)
     raise InvalidType("source", "a connection of psycopg, psycopg2, pg8000 or DuckDB, or a Spark session", module)
+
+
+def _check_encoding(engine: Engine) -> None:
+    """In another encoding than UTF-8 one text that it does not hold would make the answer fail."""
+    for setting in ("client_encoding", "server_encoding"):
+        ((encoding,),) = run(engine, f"SHOW {setting}")
+        if encoding != "UTF8" and (setting == "client_encoding" or encoding == "SQL_ASCII"):
+            raise InvalidArgument("source", f"a connection whose {setting} is UTF8", encoding)
 
 
 def _quietly(work: Callable[[], Any]) -> Any:
