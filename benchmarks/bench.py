@@ -1,7 +1,8 @@
 """dptally beside its peers: the same work, one run, one table. Writes RESULTS.md.
 
-Each tool lives in its own environment (their pins conflict), each call in its own process with a time limit
-and a memory limit. A tool that cannot be installed, fails, or does not offer the work is shown as such.
+Each tool lives in its own environment (their pins conflict), each call in its own process with a limit of processor
+time and a memory limit. A tool that cannot be installed, fails, or does not offer the work is shown as such. README.md
+gets its table from the same run.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import math
 import os
 import platform
+import signal
 import subprocess
 import sys
 import venv
@@ -28,6 +30,7 @@ ENVIRONMENTS = HERE.parent / ".venv-bench"
 SAMPLED = frozenset({"sampled_gaussian", "gaussian"})
 EVERY = SAMPLED | {"laplace", "randomized_response", "approx"}
 MORE = EVERY | {"discrete_gaussian", "sampled_laplace"}
+PATIENCE = 20  # seconds on the clock for one of the processor: a busy machine is no reason to give up
 
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
 
@@ -62,11 +65,13 @@ class Tool:
 
 
 TOOLS = [
-    Tool("dptally", "peer_dptally", "certified", MORE, calibrates=True, many=True),
+    Tool("dptally", "peer_dptally", "certified", MORE | {"exponential", "best_of"}, calibrates=True, many=True),
     Tool("dptally", "peer_dptally", "proof", EVERY),
-    Tool("dp-accounting", "peer_dp_accounting", "PLD 1e-4", MORE, calibrates=True, many=True),
+    Tool("dp-accounting", "peer_dp_accounting", "PLD 1e-4", MORE | {"exponential"}, calibrates=True, many=True),
     Tool("dp-accounting", "peer_dp_accounting", "PLD 1e-5", MORE, many=True),
-    Tool("dp-accounting", "peer_dp_accounting", "RDP", MORE - {"approx"}, calibrates=True, many=True),
+    Tool(
+        "dp-accounting", "peer_dp_accounting", "RDP", (MORE - {"approx"}) | {"best_of"}, calibrates=True, many=True
+    ),
     Tool("prv-accountant", "peer_prv", "error .1", EVERY - {"randomized_response"}),
     Tool("prv-accountant", "peer_prv", "error .01", EVERY - {"randomized_response"}),
     Tool("opacus", "peer_opacus", "PRV", SAMPLED, calibrates=True),
@@ -103,26 +108,28 @@ def prepare(package: str) -> str:
 
 
 def run(tool: Tool, work: Workload, limit: float) -> Result:
-    """One call in its own process."""
-    command = [tool.python, HERE / "peers" / "runner.py", tool.module, tool.method]
+    """One call in its own process, with the load of the machine while it ran."""
+    command = [tool.python, HERE / "peers" / "runner.py", tool.module, tool.method, str(limit)]
     try:
         done = subprocess.run(
             command,
             input=json.dumps(work),
             capture_output=True,
             text=True,
-            timeout=limit,
+            timeout=PATIENCE * limit,
             check=False,
             env={**os.environ, **ONE_THREAD},
         )
     except subprocess.TimeoutExpired:
+        return {"error": f"no answer in {PATIENCE * limit:.0f} s on the clock"}
+    if done.returncode == -signal.SIGXCPU:
         return {"error": f"no answer in {limit:.0f} s"}
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
         last = (done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"])[-1]
         return {"error": last[:160]}
     answer: Result = json.loads(lines[-1])
-    return answer
+    return {**answer, "load": os.getloadavg()[0]}
 
 
 @dataclass
