@@ -1,6 +1,6 @@
 """One tool, one workload, one process: read the workload from standard input, print one line of JSON.
 
-Usage: python runner.py MODULE METHOD SECONDS, the processor time after which it is ended. Only the standard library is imported before the tool itself, so the
+Usage: python runner.py MODULE METHOD. Only the standard library is imported before the tool itself, so the
 import time and the memory are the tool's own.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 import resource
 import sys
 import time
@@ -60,8 +59,7 @@ def measure(call: Callable[[dict[str, Any]], Any], work: dict[str, Any]) -> dict
 def main() -> None:
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_LIMIT, MEMORY_LIMIT))
-    module, method, limit = sys.argv[1:4]
-    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(float(limit)), resource.RLIM_INFINITY))
+    module, method = sys.argv[1:3]
     work = json.load(sys.stdin)
     start = time.perf_counter()
     tool = importlib.import_module(module)
