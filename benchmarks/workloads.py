@@ -36,6 +36,15 @@ def guarantee(epsilon: float, delta: float, count: int = 1) -> Workload:
     return {"kind": "approx", "epsilon": epsilon, "delta": delta, "count": count}
 
 
+def exponential(epsilon: float, count: int) -> Workload:
+    return {"kind": "exponential", "epsilon": epsilon, "count": count}
+
+
+def best_of(mean: float, sigma: float, rate: float, steps: int) -> Workload:
+    """The best of a random number of DP-SGD runs (shape 0, the logarithmic law)."""
+    return {"kind": "best_of", "mean": mean, "sigma": sigma, "rate": rate, "steps": steps, "count": 1}
+
+
 def epsilon_of(name: str, delta: float, *parts: Workload) -> Workload:
     return {"name": name, "ask": "epsilon", "delta": delta, "parts": list(parts)}
 
@@ -113,6 +122,8 @@ WORKLOADS: list[Workload] = [
         [10 ** (-12 + 10 * i / 999) for i in range(1000)],
         sampled(1.0, 0.01, 1000),
     ),
+    epsilon_of("Exponential mechanism of .1, 100-fold, delta 1e-6", 1e-6, exponential(0.1, 100)),
+    epsilon_of("The best of 10 runs: DP-SGD sigma 2, q .01, T 1e3, delta 1e-5", 1e-5, best_of(10.0, 2.0, 0.01, 1000)),
     sigma_for("Sigma for (1, 1e-6), q .01, T 1e3", 1.0, 1e-6, 0.01, 1000),
     sigma_for("Sigma for (1, 1e-6), q .001, T 1e5", 1.0, 1e-6, 0.001, 10**5),
 ]

@@ -15,6 +15,7 @@ from dp_accounting.pld import privacy_loss_distribution as losses
 from dp_accounting.rdp import RdpAccountant
 
 VERSION = version("dp-accounting")
+_NO_EVENT = {"approx", "discrete_gaussian", "exponential"}
 
 
 def _event(part: dict[str, Any]) -> Any:
@@ -29,6 +30,10 @@ def _event(part: dict[str, Any]) -> Any:
             return dp_event.PoissonSampledDpEvent(part["rate"], dp_event.LaplaceDpEvent(part["scale"]))
         case "randomized_response":
             return dp_event.RandomizedResponseDpEvent(2 * (1 - part["p"]), 2)
+        case "best_of":
+            step = dp_event.PoissonSampledDpEvent(part["rate"], dp_event.GaussianDpEvent(part["sigma"]))
+            run = dp_event.SelfComposedDpEvent(step, part["steps"])
+            return dp_event.RepeatAndSelectDpEvent(run, part["mean"], 0.0)
         case kind:
             raise NotImplementedError(f"no event for {kind}")
 
@@ -62,6 +67,9 @@ def _loss(part: dict[str, Any], grid: float) -> Any:
         case "approx":
             guarantee = dp_accounting.pld.common.DifferentialPrivacyParameters(part["epsilon"], part["delta"])
             return losses.from_privacy_parameters(guarantee, value_discretization_interval=grid)
+        case "exponential":  # it knows no bounded range: pure DP is what it has for it
+            guarantee = dp_accounting.pld.common.DifferentialPrivacyParameters(part["epsilon"], 0.0)
+            return losses.from_privacy_parameters(guarantee, value_discretization_interval=grid)
         case "gaussian":
             return losses.from_gaussian_mechanism(part["sigma"], value_discretization_interval=grid)
         case "sampled_gaussian":
@@ -78,7 +86,7 @@ def _pld(work: dict[str, Any], grid: float) -> float:
     if work["ask"] == "sigma":
         return _calibrated(lambda: PLDAccountant(value_discretization_interval=grid), work)
     # what its accountant has no event for, and many deltas, which it would compose for anew each time
-    if work["ask"] == "epsilons" or {part["kind"] for part in work["parts"]} & {"approx", "discrete_gaussian"}:
+    if work["ask"] == "epsilons" or {part["kind"] for part in work["parts"]} & _NO_EVENT:
         total = losses.identity(value_discretization_interval=grid)
         for part in work["parts"]:
             total = total.compose(_loss(part, grid).self_compose(part["count"]))

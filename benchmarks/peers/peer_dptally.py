@@ -26,6 +26,11 @@ def _plan(work: dict[str, Any]) -> Any:
                 plan = plan + part["count"] * dp.DiscreteGaussian(part["sigma"])
             case "randomized_response":
                 plan = plan + part["count"] * dp.RandomizedResponse(part["p"])
+            case "exponential":
+                plan = plan + part["count"] * dp.ExponentialMechanism(part["epsilon"])
+            case "best_of":
+                run = dp.dpsgd(part["sigma"], part["rate"], part["steps"])
+                plan = plan + part["count"] * run.best_of(mean=part["mean"])
             case "approx":
                 plan = plan + part["count"] * dp.ApproxDP(part["epsilon"], part["delta"])
     return plan
