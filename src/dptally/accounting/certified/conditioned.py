@@ -18,12 +18,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dptally.accounting.certified.bounds import NOTHING_KNOWN, Ends, LogBounds, LogTarget
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.route import answers_of, bounds_at
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.accounting.certified.tuning import OutcomeTuning
 from dptally.law import Composition, Law
+from dptally.law.law import Floats
 from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS, down, up
 
@@ -48,7 +51,17 @@ def _is_short(law: Law, count: int, tuning: OutcomeTuning) -> bool:
     listed = law.listed_atoms()
     if listed is None or not 0 < len(listed.low) <= tuning.most_beside:
         return False
-    return math.comb(count + len(listed.low) - 1, count) <= tuning.most_beside
+    return min(math.comb(count + len(listed.low) - 1, count), _evenly(listed.low, count)) <= tuning.most_beside
+
+
+def _evenly(losses: Floats, count: int) -> float:
+    """The number of different sums of ``count`` losses whose gaps are multiples of one length; inf where they are
+    not."""
+    from dptally.accounting.certified.lattice.grid import spacing
+
+    rising = np.sort(losses)
+    base = spacing(rising) if len(rising) > 1 else None
+    return math.inf if base is None else round(float(rising[-1] - rising[0]) / base) * count + 1
 
 
 @dataclass(frozen=True, slots=True)
