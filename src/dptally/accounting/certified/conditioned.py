@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Conditioned", "for_delta", "for_epsilon", "splits"]
 
+_LADDER = 0.05  # ratio, less one, of the places where a first bound is taken
 _BEFORE = 0.01  # of x: so far below it a bound that shall serve its neighbours is taken
 
 
@@ -87,6 +88,11 @@ class Conditioned:
             log_most = math.log(most)
             # what does not matter beside the largest contribution so far need not be known from below
             floor = max(highs) - log_most - self.rest.tuning.outcomes.negligible
+            rough = self._rough(down(epsilon - high))
+            if rough < floor:
+                highs.append(log_most + rough)
+                slopes.append(0.0)
+                continue
             upper = self._rest(down(epsilon - high), floor)
             highs.append(log_most + upper.upper)
             slopes.append(upper.slope)
@@ -109,10 +115,17 @@ class Conditioned:
         rows = zip(*(column.tolist() for column in (atoms.low, atoms.high, atoms.least, atoms.most)), strict=True)
 
         def size(row: tuple[float, ...]) -> float:
-            x = epsilon - row[1]
-            return math.log(row[3]) + (self.rest.chernoff_log_delta(x) if x > 0 else 0.0)
+            return math.log(row[3]) + self._rough(down(epsilon - row[1]))
 
         return sorted((row for row in rows if row[3] > 0), key=size, reverse=True)
+
+    def _rough(self, x: float) -> float:
+        """Chernoff's bound of log delta_B at x or a little below, which holds at x as well because delta_B falls: a
+        few places serve all outcomes."""
+        if not x > 0:
+            return 0.0
+        before = math.exp(_LADDER * math.floor(math.log(x) / _LADDER))
+        return self.rest.chernoff_log_delta(min(before, x))
 
     def _rest(self, x: float, log_floor: float) -> LogBounds:
         """Bounds of log delta_B(x), any real x; one below the floor need not be sharp."""
