@@ -18,12 +18,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dptally.accounting.certified.bounds import NOTHING_KNOWN, Ends, LogBounds, LogTarget
 from dptally.accounting.certified.plan import Plan
 from dptally.accounting.certified.route import answers_of, bounds_at
 from dptally.accounting.certified.solve import epsilon_ends
 from dptally.accounting.certified.tuning import OutcomeTuning
 from dptally.law import Composition, Law
+from dptally.law.law import Floats
 from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS, down, up
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Conditioned", "for_delta", "for_epsilon", "splits"]
 
+_LADDER = 0.05  # ratio, less one, of the places where a first bound is taken
 _BEFORE = 0.01  # of x: so far below it a bound that shall serve its neighbours is taken
 
 
@@ -48,7 +52,17 @@ def _is_short(law: Law, count: int, tuning: OutcomeTuning) -> bool:
     listed = law.listed_atoms()
     if listed is None or not 0 < len(listed.low) <= tuning.most_beside:
         return False
-    return math.comb(count + len(listed.low) - 1, count) <= tuning.most_beside
+    return min(math.comb(count + len(listed.low) - 1, count), _evenly(listed.low, count)) <= tuning.most_beside
+
+
+def _evenly(losses: Floats, count: int) -> float:
+    """The number of different sums of ``count`` losses whose gaps are multiples of one length; inf where they are
+    not."""
+    from dptally.accounting.certified.lattice.grid import spacing
+
+    rising = np.sort(losses)
+    base = spacing(rising) if len(rising) > 1 else None
+    return math.inf if base is None else round(float(rising[-1] - rising[0]) / base) * count + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +88,11 @@ class Conditioned:
             log_most = math.log(most)
             # what does not matter beside the largest contribution so far need not be known from below
             floor = max(highs) - log_most - self.rest.tuning.outcomes.negligible
+            rough = self._rough(down(epsilon - high))
+            if rough < floor:
+                highs.append(log_most + rough)
+                slopes.append(0.0)
+                continue
             upper = self._rest(down(epsilon - high), floor)
             highs.append(log_most + upper.upper)
             slopes.append(upper.slope)
@@ -96,10 +115,17 @@ class Conditioned:
         rows = zip(*(column.tolist() for column in (atoms.low, atoms.high, atoms.least, atoms.most)), strict=True)
 
         def size(row: tuple[float, ...]) -> float:
-            x = epsilon - row[1]
-            return math.log(row[3]) + (self.rest.chernoff_log_delta(x) if x > 0 else 0.0)
+            return math.log(row[3]) + self._rough(down(epsilon - row[1]))
 
         return sorted((row for row in rows if row[3] > 0), key=size, reverse=True)
+
+    def _rough(self, x: float) -> float:
+        """Chernoff's bound of log delta_B at x or a little below, which holds at x as well because delta_B falls: a
+        few places serve all outcomes."""
+        if not x > 0:
+            return 0.0
+        before = math.exp(_LADDER * math.floor(math.log(x) / _LADDER))
+        return self.rest.chernoff_log_delta(min(before, x))
 
     def _rest(self, x: float, log_floor: float) -> LogBounds:
         """Bounds of log delta_B(x), any real x; one below the floor need not be sharp."""

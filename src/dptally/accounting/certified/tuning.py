@@ -110,6 +110,8 @@ class SmoothedTuning:
     more_terms: tuple[int, ...] = (1 << 15, 1 << 16, 1 << 17)
     less: float = 0.1  # noise of the second contour, times that of the first
     most_variance: float = 0.01  # of the noise; the theorem needs at most one
+    negligible: float = 25.0  # nats below delta: the probability of large losses that may be left out of the contour
+    looks: int = 3  # at the delta of one eps, to know how rare that is
     nothing: float = 1e-17  # rows of nodes are left out where |phi| is below
     most_terms: int = 1 << 18
     most_work: int = 300_000_000  # terms times atoms: a second, and much less where rows are left out

@@ -14,25 +14,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dptally.accounting.certified.bounds import LogBounds
 from dptally.accounting.certified.contour.aliasing import Aliasing, alias_period
+from dptally.accounting.certified.contour.chernoff import chernoff_log_delta
 from dptally.accounting.certified.contour.saddle import Locate, at_delta, at_epsilon, log_size_at, saddle_epsilon
 from dptally.accounting.certified.contour.tables import merged, tabulate, tabulate_at
+from dptally.accounting.certified.contour.trimmed import TrimmedAtoms, trimmed
 from dptally.accounting.certified.tuning import STANDARD, SmoothedTuning, Tuning
 from dptally.law import Composition, Law
 from dptally.law.characteristic import Characteristic, GaussianCharacteristic, MomentTable
 from dptally.numerics import gridding
+from dptally.numerics.logspace import log_sum
 from dptally.numerics.rounding import EPS
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-Parts = Sequence[tuple[Law, int]]
+Parts = Sequence[tuple[Law | TrimmedAtoms, int]]
 
 __all__ = ["Smoothed", "applies", "for_delta", "for_epsilon", "near_delta", "near_epsilon"]
 
@@ -55,6 +58,7 @@ class Smoothed:
     phase: tuple[float, float]  # what they grow by per unit of |eps| + |centre|
     aliasing: Aliasing
     saddle: float
+    log_moved: float = -math.inf  # of the probability of losses that were moved to infinity (trimmed.py)
 
     def _sums(self, epsilon: float) -> Floats:
         turn = -1j * self.step * (epsilon - self.centre)
@@ -83,6 +87,8 @@ class Smoothed:
         blur = self.log_moment_error + 4 * EPS * (abs(self.log_moment) + abs(self.theta * epsilon))
         high = base + math.log(upper) + blur + 4 * EPS * abs(math.log(upper)) if upper > 0 else -math.inf
         low = base + math.log(lower) - blur - 4 * EPS * abs(math.log(lower)) if lower > 0 else -math.inf
+        if self.log_moved > -math.inf:
+            high = log_sum([high, self.log_moved]) + 4 * EPS * (1 + abs(self.log_moved))
         return LogBounds(low, min(high, 0.0), slope / value if value > 0 and slope > 0 else self.theta)
 
 
@@ -103,13 +109,27 @@ def _lies_evenly(law: Law) -> bool:
 
 
 def near_delta(composition: Composition, log_delta: float, tuning: Tuning = STANDARD) -> Iterator[Smoothed]:
-    """Smoothed contours whose saddle is where delta(eps) is about exp(log_delta), those with less noise later."""
-    return _located(composition.parts, at_delta(log_delta), None, tuning)
+    """Smoothed contours whose saddle is where delta(eps) is about exp(log_delta), those with less noise later, and
+    those without the rarest large losses last.
+    """
+    yield from _located(composition.parts, at_delta(log_delta), None, tuning)
+    yield from _without_rare(composition, log_delta, at_delta(log_delta), None, tuning)
 
 
 def near_epsilon(composition: Composition, epsilon: float, tuning: Tuning = STANDARD) -> Iterator[Smoothed]:
-    """Smoothed contours through the saddle of this eps, those with less noise later."""
-    return _located(composition.parts, at_epsilon(epsilon), epsilon, tuning)
+    """Smoothed contours through the saddle of this eps, those with less noise later, and those without the rarest
+    large losses last.
+    """
+    yield from _located(composition.parts, at_epsilon(epsilon), epsilon, tuning)
+    log_delta = chernoff_log_delta(composition, epsilon, tuning.contour)
+    for _ in range(tuning.smoothed.looks):  # Chernoff's bound may be far above delta
+        last = math.nan
+        for found in _without_rare(composition, log_delta, at_epsilon(epsilon), epsilon, tuning):
+            yield found
+            last = found.estimate(epsilon)
+        if not last < log_delta - 1.0:
+            return
+        log_delta = last
 
 
 def for_delta(composition: Composition, log_delta: float, tuning: Tuning = STANDARD) -> Smoothed | None:
@@ -120,6 +140,16 @@ def for_delta(composition: Composition, log_delta: float, tuning: Tuning = STAND
 def for_epsilon(composition: Composition, epsilon: float, tuning: Tuning = STANDARD) -> Smoothed | None:
     """The first of them."""
     return next(near_epsilon(composition, epsilon, tuning), None)
+
+
+def _without_rare(
+    composition: Composition, log_delta: float, locate: Locate, epsilon: float | None, tuning: Tuning
+) -> Iterator[Smoothed]:
+    """The same without losses so rare that delta, about exp(log_delta), does not notice them."""
+    found = trimmed(composition.parts, log_delta - tuning.smoothed.negligible)
+    if found is not None:
+        for contour in _located(found.parts, locate, epsilon, tuning):
+            yield replace(contour, log_moved=found.log_moved)
 
 
 def _located(parts: Parts, locate: Locate, epsilon: float | None, tuning: Tuning) -> Iterator[Smoothed]:

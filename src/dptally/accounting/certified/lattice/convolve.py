@@ -22,6 +22,7 @@ from dptally.numerics.rounding import EPS, Floats
 __all__ = ["Factor", "Term", "Weights", "convolve", "log_payoff_peak"]
 
 Complexes = NDArray[np.complex128]
+_LARGEST_EXPONENT = 600.0  # beyond, exp may leave double range
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,8 @@ class Term:
         most = 0.5 * variance * pull * pull  # log of the largest exp(-theta d) bump(d)
         reach = 9.0 * math.sqrt(variance) + 2.0 * variance * pull
         first, last = math.floor((epsilon - reach) / self.step), math.ceil((epsilon + reach) / self.step)
-        if self.values is None or first < self.start or last >= self.start + len(self.values):
+        near_window = self.values is not None and self.start <= first and last < self.start + len(self.values)
+        if self.values is None or not near_window or most > _LARGEST_EXPONENT:  # the largest value on all of the mass
             return scale + most + self.slack
         index = np.arange(first, last + 1)
         d = self.step * index - epsilon

@@ -70,6 +70,12 @@ def _layout(law: Law, count: int, log_floor: float, tilt: float, tuning: Lattice
     lowest = float(positions[0]) if positions.size else 0.0
     bounded = math.isfinite(law.supremum) and math.isfinite(law.infimum)
     if complete and bounded:
+        if float(masses.min()) < math.exp(
+            max(log_floor - tuning.negligible, -740.0)
+        ):  # so rare that they only cost nodes
+            deep = _deep(law, count, log_floor, tuning)
+            if deep is not None:
+                return deep
         error = law.atom_error
         return Layout(
             law, count, positions, masses, True, base, lowest, float(positions[-1]), False, base is not None, error

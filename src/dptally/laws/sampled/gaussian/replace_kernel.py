@@ -28,7 +28,11 @@ _HIGHEST = 4.0
 _CELL = 1 / 16
 _ANGLES = np.array([0.005, 0.02, 0.06, 0.15, 0.3, 0.6, 1.0, 1.5, 2.0, 2.5])
 _FINE_ANGLES = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.2, 2.0])
-_FAST, _MOST_CELLS = 50.0, 20_000  # turns of one step from which on the finer bound is worth its time
+_FAST, _SHORT = (
+    50.0,
+    1 / 256,
+)  # turns of one step from which on, and steps up to which, the finer bound is worth its time
+_MOST_CELLS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class SampledReplaceNodes:
         """The largest step with 2 N(a)/(e^{2 pi a/h} - 1) below the tolerance; N as bounded above."""
         a = np.minimum(_ANGLES * self.scale, 6.0)
         step = _largest(a, self._log_most(a, theta, reach), log_tolerance)
-        if reach * step < _FAST:
+        if reach * step < _FAST and step > _SHORT:
             return step
         a = np.minimum(_FINE_ANGLES * self.scale, 6.0)
         return max(step, _largest(a, self._log_strip(a, theta, reach, log_tolerance), log_tolerance))
@@ -83,8 +87,9 @@ class SampledReplaceNodes:
         s, worst = self.scale, self._log_most(a, theta, reach)
         left, right = self._ends(theta, log_tolerance - float(worst.max()))
         cell = min(_CELL, _CELL * s)
-        if (right - left) / cell > _MOST_CELLS:
-            return worst
+        if (right - left) / cell > _MOST_CELLS:  # the highest line needs the most cells: the others without it
+            below = self._log_strip(a[:-1], theta, reach, log_tolerance) if len(a) > 1 else worst[:0]
+            return np.append(below, worst[-1])
         edges = np.asarray(cell * np.arange(math.floor(left / cell), math.ceil(right / cell) + 1), dtype=np.float64)
         log_f = self._exponent(edges, theta)[0]
         grow, fall = self._kernel().share(edges), self._kernel().share(-edges)
