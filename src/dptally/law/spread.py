@@ -21,7 +21,7 @@ class LatticeLaw:
 
     Losses below ``low`` are left out; of those above the last point only the masses under P and Q are kept (``far``).
     ``mass_error`` bounds the relative error of every mass, ``loss_error`` what misplaced mass is worth as a shift of
-    the loss.
+    the loss; ``doubt`` bounds what underflow may have taken from all masses together, or moved between them.
     """
 
     low: float
@@ -31,6 +31,7 @@ class LatticeLaw:
     far_q: float
     mass_error: float
     loss_error: float
+    doubt: float = 0.0
 
 
 def right_share(offset: Floats, step: float) -> Floats:

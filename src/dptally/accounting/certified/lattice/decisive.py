@@ -32,7 +32,7 @@ from dptally.accounting.certified.tuning import STANDARD, DecidingTuning
 from dptally.law import Composition, Law
 from dptally.law.spread import LatticeLaw
 from dptally.numerics.logspace import log_sum
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, TINY
 
 Floats = NDArray[np.float64]
 
@@ -74,9 +74,8 @@ class _Sum:
         slope = float(drop * self.beyond_q[at])
         lift = math.exp(min(self.theta * (self.origin - epsilon), 700.0))
         norm = math.sqrt(0.25 / (self.theta**3 * self.step) + (math.e * self.theta) ** -2)
-        error = lift * (self.noise * norm + self.wrapped / (1 + self.theta)) + 4 * EPS * len(self.beyond) * float(
-            self.beyond[at]
-        )
+        summing = len(self.beyond) * (4 * EPS * float(self.beyond[at]) + TINY)  # TINY: what underflows
+        error = lift * (self.noise * norm + self.wrapped / (1 + self.theta)) + summing
         first, last = self._from(epsilon - window - self.step), self._from(epsilon + window)
         inside = float(self.beyond[first] - self.beyond[last])
         blur = math.exp(min(600.0, self.theta * (window + self.step))) * (
@@ -102,14 +101,16 @@ class FewSteps:
     def _far(self, epsilon: float) -> tuple[float, float]:
         """P(far) - e^eps Q(far) with at least one far step, and its error: a normal tail at t is good to t^2 + 4 ulps.
 
-        Where Q(far) leaves double range only 0 <= share <= P(far) is known.
+        Where Q(far) leaves double range only 0 <= share <= P(far) is known. What underflow may have taken from the
+        masses of a step is charged here too: payoffs are at most one, so n steps lose at most n times as much.
         """
+        lost = 1.01 * self.steps * (self.spread.doubt + 4 * TINY)
         far, far_q = (-math.expm1(self.steps * math.log1p(-m)) for m in (self.spread.far, self.spread.far_q))
         if far > 0 and far_q < 1e-280:
-            return 0.5 * far, 0.51 * far
+            return 0.5 * far, 0.51 * far + lost
         log_q = math.log(far_q) if far_q > 0 else 0.0
         other = math.exp(min(epsilon + log_q, 700.0)) if far_q > 0 else 0.0
-        return far - other, EPS * (160 + 8 * abs(epsilon) + 8 * abs(log_q)) * (far + other)
+        return far - other, EPS * (160 + 8 * abs(epsilon) + 8 * abs(log_q)) * (far + other) + lost
 
     def estimate(self, epsilon: float) -> float:
         """log delta(eps), not a bound."""
@@ -135,7 +136,8 @@ class FewSteps:
         below = [part.logs(epsilon + shift, window) for part in self.sums]
         spoilt = 0.5 * math.exp(n * h) * math.sqrt(math.expm1(0.25 * n * h * h * math.exp(h))) + misplaced
         gain = log_sum([*(b[0] for b in below), _log(far - far_error)])
-        loss = log_sum([*(b[1] for b in below), *(b[3] + math.log(spoilt) for b in below)])
+        errors = [*(b[1] for b in below), *(b[3] + math.log(spoilt) for b in below)]
+        loss = log_sum([*errors, _log(far_error - far)])  # the last: where errors exceed what is far
         lower = gain + math.log1p(-math.exp(loss - gain)) - inflate if loss < gain else -math.inf
         slope = log_sum([*(a[2] for a in above), epsilon + _log(-math.expm1(n * math.log1p(-self.spread.far_q)))])
         return LogBounds(lower, min(0.0, upper), math.exp(min(slope - upper, 600.0)))

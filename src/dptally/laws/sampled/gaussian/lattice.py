@@ -14,7 +14,7 @@ import numpy as np
 from dptally.law.spread import LatticeLaw, right_share
 from dptally.laws.sampled.gaussian.kernel import SampledGaussianNodes
 from dptally.numerics.arrays import Floats
-from dptally.numerics.rounding import EPS
+from dptally.numerics.rounding import EPS, TINY
 from dptally.numerics.special import ndtr
 
 __all__ = ["spread"]
@@ -34,7 +34,7 @@ def spread(kernel: SampledGaussianNodes, low: float, step: float, number: int) -
         return None
     x: Floats = low + step * np.arange(number, dtype=np.float64)
     t = _position(kernel, x if kernel.remove else -x[::-1])
-    masses = _masses(kernel, t, x, step)
+    masses, doubt = _masses(kernel, t, x, step)
     end = float(t[-1] if kernel.remove else t[0])
     if kernel.remove:
         far, far_q = kernel.mass_above(end), float(ndtr(-end))
@@ -44,9 +44,8 @@ def spread(kernel: SampledGaussianNodes, low: float, step: float, number: int) -
     deepest = min(float(np.abs(t[np.isfinite(t)]).max(initial=0.0)), 39.0)
     mass_error = _MASS_ERROR + 500 * EPS * (8 + deepest**2)
     # e^x - (1 - q) cancels near the least loss: the positions are off by an ulp of 1/(1 - q) there
-    return LatticeLaw(
-        low, step, masses, far, far_q, mass_error, _LOSS_SHARE * step + 1e-14 + 8 * EPS / (1 - kernel.rate)
-    )
+    loss_error = _LOSS_SHARE * step + 1e-14 + 8 * EPS / (1 - kernel.rate)
+    return LatticeLaw(low, step, masses, far, far_q, mass_error, loss_error, doubt)
 
 
 def _position(kernel: SampledGaussianNodes, log_a: Floats) -> Floats:
@@ -57,8 +56,13 @@ def _position(kernel: SampledGaussianNodes, log_a: Floats) -> Floats:
         return kernel.scale * np.log(ratio) + 0.5 / kernel.scale
 
 
-def _masses(kernel: SampledGaussianNodes, t: Floats, x: Floats, step: float) -> Floats:
-    """Masses at the points; ``t`` increases and its cells are those of x (reversed in the add direction)."""
+def _masses(kernel: SampledGaussianNodes, t: Floats, x: Floats, step: float) -> tuple[Floats, float]:
+    """Masses at the points, and what underflow may have cost all of them; ``t`` increases and its cells are those of x
+    (reversed in the add direction).
+
+    Whatever underflows is off by less than TINY: four products of each Gauss point, four normal tails of a long cell.
+    In a long cell that of Q moves mass, times e^start / (1 - e^-step), but never more than there is.
+    """
     left, right = t[:-1], t[1:]
     with np.errstate(invalid="ignore"):
         half = 0.5 * (right - left)
@@ -76,17 +80,20 @@ def _masses(kernel: SampledGaussianNodes, t: Floats, x: Floats, step: float) -> 
         share = right_share((log_a if kernel.remove else -log_a) - start[short], step)
         to_right[short] += density * share
         to_left[short] += density * (1 - share)
-    long = ~short
+    long, doubt = ~short, 8 * TINY * half.size
     if long.any():
         p, q = _cell_masses(kernel, left[long], right[long])
         # shares a + b = p, a + b e^-step = q e^{start}: b = (p - q e^start) / (1 - e^-step)
         b = np.clip((p - q * np.exp(start[long])) / -math.expm1(-step), 0.0, p)
         to_right[long], to_left[long] = b, p - b
+        with np.errstate(over="ignore"):
+            moved = np.minimum(p, 4 * TINY * np.exp(start[long]) / -math.expm1(-step))
+        doubt += float(moved.sum())
     if not kernel.remove:
         to_left, to_right = to_left[::-1], to_right[::-1]
     mass = np.append(to_left, 0.0)
     mass[1:] += to_right
-    return mass
+    return mass, doubt * (1 + 1e-9)
 
 
 def _cell_masses(kernel: SampledGaussianNodes, left: Floats, right: Floats) -> tuple[Floats, Floats]:
